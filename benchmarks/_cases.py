@@ -19,7 +19,7 @@ FOLDERS = [(ROOT / folder).resolve() for folder in split(os.environ.get("LAYERS_
 
 
 def layers_here() -> list[Path]:
-    """The folders of the layers to measure. If two have the same name, it is the first, as in `layers.<name>`."""
+    """The folders of the layers to measure. Of two with the same name the first is used, as for `layers.<name>`."""
     by_name: dict[str, Path] = {}
     for folder in FOLDERS:
         for name in with_file(folder, "cases.py"):
@@ -81,9 +81,9 @@ def least_bytes(case: Case, arguments: tuple, backward: bool) -> int:
 
 
 def check_passes(layer: str, case: Case, arguments: tuple, exact: tuple, backward: bool) -> None:
-    """Compare results and gradients with the case's reference, because a fast wrong answer is no result.
+    """Compare results and gradients with the case's reference, because a time for a wrong result is worthless.
 
-    On their own device, because copies to the CPU take long.
+    The comparison is on their own device, because copies to the CPU take long.
 
     Args:
         arguments: the function's arguments. With backward, they are leaf tensors that require a gradient.

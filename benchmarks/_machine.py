@@ -1,4 +1,4 @@
-"""Describe the machine of the measurements. The description is in every JSON file and under every plot."""
+"""Describe the machine of a measurement, for every JSON file and plot."""
 
 import datetime
 import os

@@ -26,7 +26,7 @@ STYLE = {
 
 
 def save(path: Path, draw: Callable[[Figure], None], machine: dict) -> None:
-    # Here, because it takes 0.4 s, and most of what imports a benchmark draws nothing.
+    # Imported here, because it takes 0.4 s, and most imports of a benchmark draw nothing.
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -22,7 +22,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Figure:
-    """A line of the closing table: a value, most often ours / peer, and its target."""
+    """A line of the last table: a value, most often ours / peer, and its target."""
 
     what: str
     on: str
@@ -45,7 +45,7 @@ class Report:
         title: the table's heading.
         notes: facts that a reader needs to understand the numbers. They are printed below the table.
         rows: one dict per line, with the columns as its keys. Rows added with show=False are only in the JSON.
-        figures: the lines of the closing table.
+        figures: the lines of the last table.
         plots: functions that draw into a matplotlib figure, by file name.
     """
 

@@ -15,7 +15,7 @@ import torch
 from ._machine import GPU
 
 Timer = Callable[[], float]
-# Seconds so long that the start of a CUDA graph does not count.
+# Enough seconds to make the start of a CUDA graph negligible.
 LONG = 2e-4
 
 
@@ -44,7 +44,7 @@ def in_turns(
     """Run all contenders for about `seconds`, in a new order each turn. Without `warm`, run `least` turns."""
     start = time.perf_counter()
     for timer in timers.values() if warm else ():
-        timer()  # its sample is not kept
+        timer()  # this sample is discarded
     turns = int(seconds / max(time.perf_counter() - start, 1e-6)) if warm else least
     times = Times({name: [] for name in timers})
     order, shuffle = list(timers), random.Random(1701).shuffle

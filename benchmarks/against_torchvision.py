@@ -1,8 +1,8 @@
-"""What a user would pick instead: torchvision's operators and torch's own, against the layers of this toolkit.
+"""The toolkit's layers, compared with the operators of torchvision and torch that a user would choose instead.
 
-All shipped layers, and the known types of Caffe's forks that most nets use, on the sizes of the nets that have them.
-Each is timed as it is called from Python (wall), and its kernels alone, in a CUDA graph. If a folder of LAYERS_DIR has
-a ported layer of a type, the row measures that one, and says so.
+All shipped layers, and the known types of Caffe's forks that most nets use, at the sizes of those nets. Each is timed
+as called from Python (wall), and its kernels alone in a CUDA graph. If a folder of LAYERS_DIR has a ported layer of a
+type, the row measures that one, and says so.
 """
 
 import itertools
@@ -42,7 +42,7 @@ class Row(NamedTuple):
     # half to the even number.
     same: bool = True
     fixed: int = 0  # the last arguments, which get no gradient and stay in float32
-    # Does a call ask the GPU for a value? No graph can capture it, and a capture that fails spoils all after it.
+    # Does a call read a value from the GPU? Then a graph cannot capture it, and a failed capture breaks later ones.
     asks: bool = False
 
 
@@ -241,7 +241,7 @@ ROWS = (
 
 
 def measure(settings: Settings) -> Report:
-    report = Report("What a user would pick instead: its time over ours (us of ours, of the peer)")
+    report = Report("torchvision's or torch's time over ours (us of ours, of the peer)")
     if not torch.cuda.is_available():
         report.notes.append("Nothing was measured: there is no GPU.")
         return report
@@ -275,7 +275,7 @@ def run(backward: bool) -> str:
 def one(report: Report, settings: Settings, row: Row, dtype: torch.dtype, backward: bool) -> None:
     drawn = row.draw(Draw())
     tensors, fixed = drawn[: len(drawn) - row.fixed], drawn[len(drawn) - row.fixed :]
-    # Half precision has no odd numbers above 2048; the weights of a loss have the loss's type.
+    # Half precision cannot represent odd numbers above 2048; a loss's weights have the loss's dtype.
     fixed_type = dtype if row.fixed == 2 else torch.float32
     arguments = (*cast(tensors, dtype, GPU, grad=backward), *cast(fixed, fixed_type, GPU))
     contenders = {OURS: row.ours(arguments), PEER: row.theirs(arguments)}
@@ -313,7 +313,7 @@ def one(report: Report, settings: Settings, row: Row, dtype: torch.dtype, backwa
 
 
 def agree(contenders: dict, arguments: tuple, most: float) -> None:
-    """Compare the tops, because a fast wrong answer is no result."""
+    """Compare the tops, because a time for a wrong result is worthless."""
     with torch.no_grad():
         ours, theirs = (top_of(contender(*arguments)).double() for contender in contenders.values())
     error = float((ours - theirs.reshape(ours.shape)).norm() / theirs.norm())

@@ -1,4 +1,4 @@
-"""load_inline of one kernel in a string, new and again in a second process, against torch's and tvm_ffi's.
+"""load_inline of one kernel, of a new string and again in a second process, compared with torch's and tvm_ffi's.
 
 python -m benchmarks.build_inline CONTENDER NUMBER     measures in this process, and prints the seconds
 
@@ -69,7 +69,7 @@ void twice(tvm::ffi::TensorView bottom, tvm::ffi::TensorView top) {
 def measure(settings: Settings) -> Report:
     report = Report("load_inline of one kernel, for this GPU alone, s")
     if not (torch.cuda.is_available() and _make.has_nvcc()):
-        report.notes.append("Nothing was measured: it takes nvcc and a GPU.")
+        report.notes.append("Nothing was measured: this needs nvcc and a GPU.")
         return report
     contenders = [OURS]
     if reason := _peer.absent():

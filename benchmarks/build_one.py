@@ -26,7 +26,7 @@ def measure(settings: Settings) -> Report:
         peer = f"cpp_extension.load, {endings}"
         timers[peer] = lambda: peer_build(settings.out)
         if not _peer.has_cuda():
-            half = "the peer compiles its C++ half alone, ours both halves"
+            half = "the peer compiles only its C++ half, ours both halves"
             report.notes.append(f"This torch has no CUDA: {half}.")
     times = in_turns(timers, 0, least=1 if settings.quick else 2, warm=False)
     for name in timers:
@@ -35,7 +35,7 @@ def measure(settings: Settings) -> Report:
         if peer and name != peer:
             compared = TARGET if name in targeted(timers) else None
             report.figure(f"cold build, {name} / {peer}", _machine.here("cpu"), ratio, compared)
-    left_out = "The peer's time leaves out `import torch`; ours is make's all."
+    left_out = "The peer's time excludes `import torch`; ours is that of the whole make."
     report.notes.append(f"The layer is round, four dtypes. {left_out}")
     return report
 

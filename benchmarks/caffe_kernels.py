@@ -17,7 +17,7 @@ TARGET = 1.02  # ported / native, from 2^22 elements
 def measure(settings: Settings) -> Report:
     report = Report("An elementwise kernel, max(x, slope * x), of a ported Caffe layer, float (forward)")
     if not torch.cuda.is_available() or not _make.has_nvcc():
-        report.notes.append("Nothing was measured: this takes a GPU and nvcc.")
+        report.notes.append("Nothing was measured: this needs a GPU and nvcc.")
         return report
     module = build(settings.out).Ramp()
     native = _kernels.by_toolkit("elementwise", settings.out)
@@ -27,7 +27,7 @@ def measure(settings: Settings) -> Report:
     large = [row["ported / native"] for row in report.rows if row["elements"] >= LARGE]
     what = "ported elementwise kernel from 2^22, ported / native, worst"
     report.figure(what, _machine.here(GPU), max(large), TARGET)
-    report.notes.append("GB/s. Calls lie in CUDA graphs, a module's own allocation with them.")
+    report.notes.append("GB/s. Calls are in CUDA graphs, with a module's own allocation.")
     return report
 
 

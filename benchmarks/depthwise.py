@@ -1,4 +1,4 @@
-"""Depthwise convolution in both layouts against all that torch offers: its layouts, cuDNN's search, compile."""
+"""Depthwise convolution in both layouts, compared with torch: its layouts, cuDNN's search, torch.compile."""
 
 import statistics
 import time
@@ -29,7 +29,7 @@ COLOURS = {
 EAGER = " eager"  # the suffix for its wall time, called from Python
 DTYPES = {GPU: (torch.float32, torch.float16, torch.bfloat16), "cpu": (torch.float32,)}
 FORWARD, BOTH = "forward", "forward + backward"
-# (run, ratio) -> (geometric mean to reach, least of any shape), from issue 3
+# (run, ratio) -> (geometric mean to reach, least of any shape)
 TARGETS = {
     (FORWARD, "x NCHW"): (3.0, 1.5),
     (FORWARD, "x best"): (1.5, 1.0),
@@ -154,7 +154,7 @@ def one(report: Report, settings, case, device, run, shape, arguments, dtype, un
 
 
 def conv_of(arguments: tuple):
-    """torch's operator as users write it. It has no arithmetic that dynamo would have to guess at."""
+    """torch's operator as users write it, without arithmetic that dynamo would trace."""
     channels = arguments[0].shape[1]
 
     def conv(x, weight, bias, stride, padding, dilation):
@@ -197,7 +197,7 @@ def add(report: Report, times, device, run, shape, dtype, moved) -> None:
             "of copy_": ratio(COPY, ours),
         },
     )
-    # These are for the JSON alone, because the table is wide enough.
+    # These are only in the JSON, because the table is wide enough.
     report.rows[-1] = {**report.rows[-1], "best of torch": peer, "better of ours": ours, "bytes": moved}
     report.rows[-1] |= {f"{name} spread": times.spread(name) for name in times}
     report.shown[-1]["run"] = {FORWARD: "fwd", BOTH: "fwd+bwd"}[run]

@@ -23,7 +23,7 @@ def measure(settings: Settings) -> Report:
     title = "The same kernel body under our CUDA_KERNEL_LOOP, Caffe's, and copy_ (by size: JSON, plot)"
     report = Report(title)
     if not torch.cuda.is_available() or not _make.has_nvcc():
-        report.notes.append("Nothing was measured: this takes a GPU and nvcc.")
+        report.notes.append("Nothing was measured: this needs a GPU and nvcc.")
         return report
     libraries = {
         OURS: _kernels.by_toolkit("elementwise", settings.out),
@@ -32,7 +32,7 @@ def measure(settings: Settings) -> Report:
     exponents = [12, 16, 20, 22, 24, 26, 29] if settings.quick else [*range(12, 30)]
     report.notes += [
         "From 2^22 elements, the least and where: share of copy_'s speed, speed-up over Caffe's macro.",
-        f"If small: the least speed-up below 2^22. GB/s at 2^{exponents[-1]}. Launches lie in CUDA graphs.",
+        f"If small: the least speed-up below 2^22. GB/s at 2^{exponents[-1]}. Launches are in CUDA graphs.",
     ]
     for kernel in KERNELS:
         for dtype in DTYPES:

@@ -30,7 +30,7 @@ def measure(settings: Settings) -> Report:
                 for dtype in DTYPES[device]:
                     one(report, settings, layer, case, name, arguments, dtype, device)
     report.notes += [
-        "Bytes: all tensors in and out once; what one pass saves for the other is not counted again.",
+        "Bytes: all tensors in and out once; tensors that one pass saves for the other are not counted again.",
         "of copy_: the time of copy_ into a new tensor, over ours; 1 is the memory's speed.",
         "GPU: us is the kernels' time, in CUDA graphs over buffers beyond the L2; eager us the wall time of calls from "
         "Python.",

@@ -16,7 +16,7 @@ GROUP = "layers"
 def measure(settings: Settings) -> Report:
     report = Report("Elementwise layers by size, forward, on the GPU (all sizes: JSON)")
     if not torch.cuda.is_available():
-        report.notes.append("No GPU here: nothing was measured.")
+        report.notes.append("Nothing was measured: there is no GPU.")
         return report
     sizes = [1 << e for e in (range(12, 29, 4) if settings.quick else [*range(12, 29), 29])]
     for layer, case in benched(GPU, settings.layer, report.notes):

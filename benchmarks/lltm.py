@@ -88,7 +88,7 @@ def one(report: Report, settings, case, device, dtype, size, start, varying: dic
 
 
 def peer(case, arguments: tuple, dtype, passed: float, varying: dict) -> tuple | None:
-    """(torch.compile of the plain function, for which shapes), as time allows: the best of it first."""
+    """(torch.compile of the plain function, for which shapes), as time allows, the best first."""
     state = arguments[-1].shape
     kind = (dtype, state[1])
     if arguments[0].device.type == "cpu" or (passed < STATIC_UNTIL and kind not in varying):

@@ -1,6 +1,6 @@
 """Whole Caffe nets as `caffe_net` runs them, against the same nets written by hand in torch: forward, training step.
 
-The prototxts are written here, from what the nets are. Both have the same weights and give the same answer. Where
+The prototxts are written here. Both nets have the same weights and give the same result. Where
 LAYERS_DIR also lists a folder with the stock types as ported from a fork (`make port TYPE=all`), the net with all of
 its layers by the fork's own code is measured, too.
 """
@@ -274,7 +274,7 @@ def measure(settings: Settings) -> Report:
 
 def runs(name: str, device: str) -> list[tuple[str, int]]:
     """(run, batch)"""
-    # A processor shows that it works, and what a layer's Python costs.
+    # On a processor this shows that it works, and the cost of a layer's Python code.
     if device != GPU:
         return [(FORWARD, 1)] if name == "SSD300" else [(FORWARD, 1), (TRAINING, 2)]
     return [(FORWARD, 1), (FORWARD, NETS[name][3]), (TRAINING, NETS[name][3])]
@@ -340,9 +340,10 @@ def trained(net: nn.Module) -> list[nn.Parameter]:
 
 
 def agree(nets: dict[str, nn.Module], images) -> None:
-    """Compare both nets, because a fast wrong net is no result. The norms' statistics become those of these images.
+    """Compare both nets, because a time for a wrong net is worthless. The norms' statistics become those of these
+    images.
 
-    Without TF32, which torch takes for convolutions by itself and Caffe's code has not.
+    TF32 is off: torch uses it for convolutions by default, and Caffe's code does not.
     """
     answers = {}
     with torch.no_grad(), torch.backends.cudnn.flags(torch.backends.cudnn.enabled, allow_tf32=False):

@@ -1,10 +1,10 @@
 """Whole networks as users run them: torchvision's models, with DepthwiseConv2d for each depthwise nn.Conv2d.
 
-For inference it takes the batch norm and the activation behind it, too, if there are any.
+For inference it also computes the batch norm and the activation after it, if there are any.
 
-Wall time of a training step (forward, loss, backward, SGD) or of an inference call, torch's model over ours: above 1 we
-win. It is measured eagerly, as users type it, then as one CUDA graph per step, and under torch.compile. In the first
-two a third model runs, in which what DepthwiseConv2d replaces costs nothing. No model can win more than that one.
+The figure is torch's wall time divided by ours, of a training step (forward, loss, backward, SGD) or of an inference
+call; above 1, ours is faster. It is measured eagerly, then as one CUDA graph per step, and under torch.compile. In the
+first two a third model runs, in which the replaced layers cost nothing: the bound of what any layer can gain.
 """
 
 import copy
@@ -125,7 +125,7 @@ class Free(nn.Module):
 
     def __init__(self, conv: nn.Conv2d, *_: nn.Module):
         super().__init__()
-        self.shaped = [conv]  # in a list, so that it is no submodule; it computes only shapes
+        self.shaped = [conv]  # in a list, so that it is not a submodule; it only computes shapes
         self.buffers_of: dict[tuple, tuple[Tensor, Tensor]] = {}
 
     def forward(self, bottom: Tensor) -> Tensor:
@@ -206,7 +206,7 @@ def settle(model: nn.Module, images) -> None:
 
 
 def agree(models: dict[str, nn.Module], images, column: Column) -> None:
-    """Compare the results of both networks within the precision, because a fast wrong network is no result."""
+    """Compare the results of both networks within the precision, because a time for a wrong network is worthless."""
     with torch.no_grad(), autocast(column):
         answers = [model.eval()(images[:2]).float() for model in (models[TORCH], models[OURS])]
     error = ((answers[0] - answers[1]).norm() / answers[0].norm()).item()

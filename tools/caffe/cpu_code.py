@@ -100,10 +100,10 @@ def fault(source: Source, cpu: Function) -> str:
     if not words:
         return "there is no statement in it"
     if words[:4] == ["LOG", "(", "FATAL", ")"]:
-        return "all it does is to stop (LOG(FATAL))"
+        return "it only stops (LOG(FATAL))"
     if any(switch in source.text[cpu.body : cpu.end] for switch in ("CPU_ONLY", "USE_CUDA")):
         in_cpu_build = Source(source.text, source.path, CPU_BUILD)
         same = next((f for f in in_cpu_build.functions if f.at == cpu.at), None)
         if same and Counter(statements(body(in_cpu_build, same))) - Counter(words):
-            return "it is whole only in builds without CUDA (CPU_ONLY)"
+            return "it is complete only in builds without CUDA (CPU_ONLY)"
     return ""

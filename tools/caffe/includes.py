@@ -1,4 +1,4 @@
-"""Includes of forks that name no file of the layer: those that the toolkit answers by names, or by nothing."""
+"""Forks' includes that do not name a file of the layer: the toolkit has a header with some names, or an empty one."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 
 HEADERS_HERE = Path(__file__).resolve().parents[2] / "include"
-# Headers of which the toolkit has at most names. Many layers include them and use nothing of them.
+# Headers of which the toolkit has at most some names. Many layers include them without using them.
 NOTHING = re.compile(
     r"caffe/(solver|sgd_solvers|solver_factory|parallel|data_reader|internal_thread|python_layer)\.hpp\Z"
     r"|caffe/util/(db|db_lmdb|db_leveldb|hdf5|blocking_queue|upgrade_proto|cudnn|nccl|signal_handler)\.h(pp)?\Z"
     r"|caffe/layers/\w*data_layer\.hpp\Z|(opencv2?/[\w/]+|opencv|cv|highgui|cxcore)\.h(pp)?\Z|thrust/[\w/]+\.h\Z|(leveldb/\w+|lmdb|hdf5|hdf5_hl|gtest/gtest|google/protobuf/.+)\.h\Z"
 )
-# Headers whose content another header of ours has.
+# Headers whose content another header of the toolkit has.
 ELSEWHERE = {
     re.compile(names): header
     for names, header in {
@@ -39,9 +39,9 @@ CUDA_NAMES = re.compile(
 
 
 def spelled_here(include: str) -> str:
-    """The path of our header that an include means, if it means one.
+    """The path of the toolkit's header for an include.
 
-    Else the include's own path, with slashes: Visual Studio accepts caffe\\Filler.hpp, too.
+    If there is none, the include's own path, with slashes: Visual Studio accepts caffe\\Filler.hpp, too.
     """
     path = include.replace("\\", "/")
     if path.startswith(("boost/", "google/")):

@@ -1,4 +1,4 @@
-"""The macros by which a source registers a Caffe layer. Every make asks for them, so nothing is imported here."""
+"""The macros by which a source registers a Caffe layer. Every make uses them, so nothing is imported here."""
 
 # REGISTER_LAYER_CLASS(Pooling), REGISTER_LAYER_CREATOR(Pooling, GetPoolingLayer)
 REGISTER = ("REGISTER_LAYER_CLASS", "REGISTER_LAYER_CREATOR")

@@ -3,11 +3,11 @@
     python -m tools.caffe.prepare headers layers/foo build/foo      forwarding headers, and the layer's registration
     python -m tools.caffe.prepare init layers/foo                   an __init__.py for a folder without one
 
-A fork includes its files by their paths there, such as "caffe/layers/foo_layer.hpp". If such an include means a file of
-the folder (layer_folder.py decides), build/foo/include gets a header of that name that includes the file.
+A fork includes its files by their paths there, such as "caffe/layers/foo_layer.hpp". If such an include names a file of
+the folder (layer_folder.py), build/foo/include gets a header of that name that includes the file.
 
-For some includes the toolkit has nothing, such as databases. They find a header with a few names, because most layers
-with such an include do not use it. Includes of thrust find the toolkit's thrust for the processor. In a layer that uses
+For libraries that the toolkit lacks, such as databases, there is a header with a few names, because most layers with
+such an include do not use it. Includes of thrust find the toolkit's thrust for the processor. In a layer that uses
 thrust on the device, nvcc finds its own thrust, on the call's stream.
 
 Some layers, such as stock's Convolution, are not registered in their own file. build/foo/registration.cpp registers
@@ -33,10 +33,10 @@ from .registers import instantiated, registrations, types_said
 ROOT = Path(__file__).resolve().parents[2]
 TOOLKIT = [ROOT / "include", ROOT / "include" / "legacy"]
 BANNER = "// Made by tools/caffe/prepare.py; do not edit.\n"
-# And of older toolkits.
+# The first lines that older versions wrote.
 BANNERS = (BANNER, "// Made by tools/caffe/build.py;")
 
-# The toolkit's headers for includes of which it has only names.
+# The toolkit's headers that have only names.
 MESSAGES = "caffe/proto/caffe.pb.h"
 READERS, DATA_LAYERS = '#include "caffe/readers.hpp"\n', '#include "caffe/data_layers.hpp"\n'
 # Headers that CUDA's own include by these names, too. Not every CUDA has each.
@@ -59,7 +59,7 @@ THRUST_ON_DEVICE = f"""\
 {THRUST}#endif
 """
 
-# For headers of boost, which may be not installed. Editors insert such includes, though the code does not use them.
+# For headers of boost, which may be missing. Editors insert such includes into code that does not use them.
 SYSTEMS = "#if __has_include_next(<%s>)\n#include_next <%s>\n#endif\n"
 
 # An abstract base class, such as Recurrent, may have a type(), too.
@@ -118,7 +118,7 @@ def types_of(sources: dict[str, Source]) -> Types:
 
 
 def forwards(folder: LayerFolder, sources: dict[str, Source]) -> dict[str, str]:
-    """{include: text of a header of this name}, for the includes whose file no include path leads to."""
+    """{include: text of a header of this name}, for the includes that no include path finds."""
     texts, on_device = {}, any(map(uses_thrust_on_device, sources.values()))
     for spelled in dict.fromkeys(i for source in sources.values() for i in source.includes(angles=True)):
         include = spelled_here(spelled)
@@ -155,7 +155,7 @@ def uses_thrust_on_device(source: Source) -> bool:
 
 
 def registration(sources: dict[str, Source], overwriting: list[str]) -> str:
-    """The C++ text that registers the unregistered types, and that lists what is known about functions.
+    """The C++ text that registers the unregistered types, and lists facts about functions.
 
     Args:
         overwriting: functions that write each element of their results.
@@ -213,9 +213,9 @@ def make_headers(folder: LayerFolder, build: Path) -> None:
 
 
 def overwriting(folder: Path, types: Types) -> list[str]:
-    """The functions in the folder's file `overwrites`, one a line, such as Forward_gpu or Normalize.Forward_gpu.
+    """The functions in the folder's file `overwrites`, one per line, such as Forward_gpu or Normalize.Forward_gpu.
 
-    Raises Refused if a line is no function of one of the folder's layers.
+    Raises Refused if a line is not a function of one of the folder's layers.
     """
     path = folder / "overwrites"
     words = read(str(path)).split() if path.exists() else []

@@ -40,21 +40,21 @@ from .proto_cpp import UNUSED, header
 
 STOCK = Path(__file__).resolve().parents[2] / "src" / "caffe" / "proto" / "caffe.proto"
 PACKAGE = re.compile(r"\bpackage\s+([\w.]+)\s*;")
-# The fields that the toolkit's headers (filler.hpp) read of any tree's messages, by message.
+# The fields of any tree's messages that the toolkit's headers (filler.hpp) read, by message.
 HEADERS_READ = {"FillerParameter": {"type", "value", "min", "max", "mean", "std", "sparse", "variance_norm"}}
-# The fields that the core reads of any layer's LayerParameter, with the numbers that it uses (src/caffe/layer.cpp).
+# The fields of any layer's LayerParameter that the core reads, with the numbers that it uses (src/caffe/layer.cpp).
 CORE_READS = {
     "name": 1, "type": 2, "bottom": 3, "top": 4, "loss_weight": 5, "param": 6, "blobs": 7, "phase": 10,
 }  # fmt: skip
 # A field of a message in an excerpt. Groups: the text before the number, the name in it, the number, the rest.
 FIELD = re.compile(r"(\s*\b(?:optional|repeated|required)\s+[\w.]+\s+(\w+)\s*=\s*)(\d+)([^;]*;)")
-# Added to a field's number if another field of stock Caffe has this number.
+# Added to a field's number if another field of stock Caffe has the same number.
 FREE = 100_000
 FORWARD = '#include "caffe/proto/caffe.pb.h"\n'
 
 
 class ProtoError(Exception):
-    """An error in a .proto. The text says where it is, and what to do."""
+    """An error in a .proto. The text has the line, and what to do."""
 
 
 def without_comments(text: str) -> str:
@@ -213,7 +213,7 @@ class Sources:
                 owner = self.owner(clash[1], int(clash[2]))
                 lines.append(
                     f"    {clash[1]} has a field of that number{owner} in {self.base.name}: take a free one. "
-                    "(Numbers only matter where binary files hold the field; prototxt and Python go by name.)"
+                    "(Numbers matter only in binary files; prototxt and Python use names.)"
                 )
             elif "is already defined in file" in rest and self.base == STOCK:
                 lines.append(
@@ -271,9 +271,7 @@ class Merge:
         self.messages[name] = message
         del message.extension_range[:]
         if message.options.map_entry or message.oneof_decl:
-            raise ProtoError(
-                f"{where}: {message.name}: map and oneof are not supported; no Caffe fork seen uses them."
-            )
+            raise ProtoError(f"{where}: {message.name}: map and oneof are not supported.")
         for field in message.field:
             self.clean_field(field, where)
         for nested in message.nested_type:
@@ -304,7 +302,7 @@ class Merge:
                     )
                 if field.number == extension.number:
                     raise ProtoError(
-                        f"{where}: number {field.number} is {field.name}'s in {message.name}: take a free one."
+                        f"{where}: number {field.number} is {field.name}'s in {message.name}: use a free one."
                     )
             copy = message.field.add()
             copy.CopyFrom(extension)
@@ -368,7 +366,7 @@ def refuse_old_numbers(result: FileDescriptorProto) -> None:
             if CORE_READS.get(field.name, field.number) != field.number:
                 raise ProtoError(
                     f"caffe.proto: LayerParameter.{field.name} has the number {field.number}, in stock Caffe it is "
-                    f"{CORE_READS[field.name]}: a tree of 2014, whose layers the toolkit does not take. Add the "
+                    f"{CORE_READS[field.name]}: a tree of 2014, whose layers the toolkit does not support. Add the "
                     "layer's own messages to stock Caffe's instead (docs/port-a-caffe-layer.md)"
                 )
 
@@ -392,7 +390,7 @@ def merged(layer: Path | None) -> tuple[FileDescriptorProto, set[str]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
-        "--layer-dir", type=Path, help="where the layer's .proto files are, if any; without: stock Caffe"
+        "--layer-dir", type=Path, help="the folder with the layer's .proto files; default: stock Caffe"
     )
     parser.add_argument("--include-dir", type=Path, required=True, help="gets caffe/proto/caffe.pb.h")
     parser.add_argument("--descriptor", type=Path, help="gets a FileDescriptorSet")

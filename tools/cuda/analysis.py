@@ -4,7 +4,7 @@
     for kernel in unit.kernels(unit.main):
         print(kernel.name, kernel.mode, [launch.grid for launch in kernel.launches])
 
-If the text leaves a doubt, the answer is the safe one.
+If in doubt, the result is the safe one.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class Unit:
         find=None,
         replaced: set[str] = frozenset(),
     ):
-        """`find` looks for headers that are not beside the file that includes them. `replaced` are macros that the
-        file defines, but that will be the toolkit's."""
+        """`find` looks for headers that are not beside the file that includes them. `replaced` are macros of the
+        file that the toolkit's will replace."""
         self.main, self.layer = Source(text, path, defined), layer
         if layer:
             self.headers = local_headers(self.main, layer.path, layer.relative(path), layer.find)
@@ -189,7 +189,7 @@ class _Body:
         root = parse("void f()" + self._text)
         self._declare(root)
         self._visit(root, in_loop=False, breakable=False)
-        if root.has_error:  # the parser does not understand some statement, so the answers are the safe ones
+        if root.has_error:  # the parser does not understand some statement, so the results are the safe ones
             words = {token.text for token in body}
             self.returns_in_loop = self.returns_in_loop or "return" in words
             self.breaks_loop = self.breaks_loop or "break" in words or "goto" in words

@@ -10,7 +10,7 @@ from .lexer import CLOSING, OPENING, Lexed
 from .source import Source
 from .tokens import LOOP, position_from
 
-# The code after such a word may run several times, or never.
+# The code after such a word may run several times, or not at all.
 REPEATS = {"for", "while"}
 CONTROL = REPEATS | {"do", "switch", "goto", "try"}
 LEAVES = {"continue", "break", "return"}
@@ -67,7 +67,7 @@ def _loop(source: Source, kernel: Kernel) -> Loop | None:
         return None
     brackets = (k for k in range(head, end) if tokens[k].text in OPENING or tokens[k].text in CLOSING)
     if any(k not in partner for k in brackets):
-        return None  # no compiler takes it, and says so
+        return None  # no compiler accepts it
     if tokens[head + 3].text != "," or any(t.text in CONTROL | LEAVES | {"if"} for t in tokens[start:head]):
         return None
     close, index = partner[head + 1], tokens[head + 2].text

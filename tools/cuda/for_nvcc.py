@@ -35,9 +35,9 @@ DEVICE = re.compile(
 )
 
 
-# PTX of before CUDA 9, for the whole warp. GPUs from sm_70 on do not have it.
+# PTX from before CUDA 9, for the whole warp. GPUs from sm_70 on do not have it.
 OLD_PTX = re.compile(r"\b(shfl|vote)(\.(?:up|down|bfly|idx|ballot|all|any|uni)\.(?:b32|pred)\s[^;\"\n]+);")
-# The votes of before CUDA 9. A #define of such a name stays as it is.
+# The votes from before CUDA 9. A #define of such a name stays as it is.
 OLD_VOTE = re.compile(r"(#[ \t]*define[ \t]+)?\b__(ballot|any|all)(\s*\()")
 
 
@@ -65,7 +65,7 @@ def decided(unit: Unit) -> Decisions:
 class NvccRewriter(Rewriter):
     """Rewrites one file for nvcc."""
 
-    # nvcc's macros are defined, because host code behind them has launches, too.
+    # nvcc's macros are defined, because host code that they enable also has launches.
     defined = IS_DEFINED | {"__CUDACC__": 1, "__NVCC__": 1}
 
     def __init__(self, unit: Unit, source: Source):
@@ -112,7 +112,7 @@ class NvccRewriter(Rewriter):
         return f'\n#line {self.source.lexed.position(offset)[0]} "{quoted(self.source.path)}"\n'
 
     def _launch(self, launch: Launch, known: bool):
-        """Give the launch fewer and smaller blocks, if grid and block are Caffe's. Others are right, too, and stay."""
+        """Give the launch fewer and smaller blocks, if grid and block are Caffe's. Others are right, and stay."""
         low, high = launch.config
         grid = re.match(r"(\s*)(?:::)?(?:caffe::)?CAFFE_GET_BLOCKS(?=\s*\()", self.text[low:high])
         if not grid:

@@ -1,6 +1,6 @@
-"""Find the file of a Caffe layer that an #include means.
+"""Find the file of a Caffe layer for an #include.
 
-The files lie flat in one folder, and their includes have the paths of the fork. An include means the file whose path in
+The files are flat in one folder, and their includes have the paths of the fork. An include names the file whose path in
 the folder is the end of the include's path: `caffe/layers/x_layer.hpp` is x_layer.hpp. If the folder has
 util/common.hpp and common.hpp, `caffe/util/common.hpp` is the former, because the longest path wins.
 """

@@ -1,10 +1,10 @@
 """Split C++/CUDA text into what the preprocessor sees: tokens, directives, brackets.
 
-All other modules build on the lexer, because macros cannot confuse it. It knows comments, (raw) strings, characters,
-line continuations and preprocessor lines, and nothing else of C++.
+All other modules use the lexer, because macros cannot confuse it. It knows only comments, (raw) strings, characters,
+line continuations and preprocessor lines.
 
 The text is latin-1: one character is one byte. So an index is also tree-sitter's byte offset, and a comment in GBK or
-a stray byte is no error.
+a stray byte is not an error.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ CLOSING = {")": "(", "]": "[", "}": "{"}
 NVCC_WORDS = {"__CUDACC__", "__CUDA_ARCH__", "__NVCC__", "__CUDACC_RTC__", "__CUDA_ARCH_LIST__"}
 IS_DEFINED = {**dict.fromkeys(NVCC_WORDS, 0), "__cplusplus": 1}
 
-# What a kernel's `#if __CUDA_ARCH__ >= 300` compares, though the macro is not defined on the host. The first GPUs with
-# shuffles: the code for older ones relies on warps whose threads run in step, and the host's threads do not. It is not
-# more, because newer GPUs' branches have instructions that the host lacks.
+# The value of __CUDA_ARCH__ in a kernel's `#if __CUDA_ARCH__ >= 300`, though the macro is not defined on the host: that
+# of the first GPUs with shuffles. Code for older GPUs relies on warps whose threads run in step, which the host's do
+# not. Branches for newer GPUs have instructions that the host lacks.
 ARCH, HOST_ARCH = "__CUDA_ARCH__", 300
 
 
@@ -71,14 +71,14 @@ class Lexed:
 
     tokens      live tokens outside directives, in order
     partner     index of a bracket token -> index of the matching bracket
-    directives  live directives, but the conditionals
+    directives  live directives without the conditionals
     conditions  live #if, #ifdef, #ifndef and #elif
-    atomics     by offset, the conditionals that choose an atomic for nvcc, which the host takes, too; their values
-    imbalances  places where the brackets do not surely match
+    atomics     the conditionals that choose an atomic for nvcc, which the host uses, too: their values by offset
+    imbalances  places where the brackets may not match
     """
 
     def __init__(self, text: str, defined: dict[str, int] = IS_DEFINED):
-        # Inline PTX stands in such branches, too, and the host has none. So a file with PTX gets its oldest branches.
+        # Such branches may have inline PTX, which the host lacks. So a file with PTX gets its oldest branches.
         self.arch = 0 if re.search(r"\b(asm|__asm__|__asm)\b", text) else HOST_ARCH
         self.text, self._defined = text, defined
         self.tokens: list[Token] = []
@@ -204,14 +204,14 @@ class _Conditional:
 
 
 ATOMIC = re.compile(r"atomic[A-Z]\w*\Z")
-# Without these in it, a branch is a choice within code that both compilers see.
+# A branch without these words is a choice within code for both compilers.
 WHOLE = {"__global__", "__device__", "include"}
 
 
 def chosen_atomics(listed: list[Token | Directive]) -> dict[int, int]:
-    """By offset, the value for nvcc of each `#ifdef __CUDACC__` whose branch has an atomic that its #else lacks.
+    """The value for nvcc of each `#ifdef __CUDACC__` whose branch has an atomic that its #else lacks, by offset.
 
-    The host's threads run at the same time, too.
+    The host needs the atomic, because its threads also run in parallel.
     """
     found: dict[int, int] = {}
     opened: list[
@@ -239,7 +239,7 @@ def chosen_atomics(listed: list[Token | Directive]) -> dict[int, int]:
 
 
 def _for_nvcc(directive: Directive) -> int | None:
-    """The value, for nvcc's device code, of a condition that asks for nvcc alone."""
+    """The value, for nvcc's device code, of a condition that only tests for nvcc."""
     words = [token.text for token in directive.tokens if token.text not in ("(", ")")]
     if directive.word == "if":
         negated = words[:1] == ["!"]
@@ -249,7 +249,7 @@ def _for_nvcc(directive: Directive) -> int | None:
 
 
 def compared_arch(directive: Directive) -> list[Token]:
-    """Where an #if or #elif asks for the value of __CUDA_ARCH__, not whether it is defined."""
+    """The #if and #elif that use the value of __CUDA_ARCH__, not only whether it is defined."""
     if directive.word not in ("if", "elif"):
         return []
     texts = ["", "", *(token.text for token in directive.tokens)]
@@ -321,7 +321,7 @@ def _operand(words: list[str], defined: dict[str, int]) -> int | None:
         return defined.get(name)
     if word[0].isdigit():
         return int(word.rstrip("uUlL"), 0)
-    if defined.get(word) == 0:  # the preprocessor takes an undefined macro as 0
+    if defined.get(word) == 0:  # the preprocessor treats an undefined macro as 0
         return 0
     if words and words[0] == "(":  # a call such as __has_include(...) has no known value
         raise ValueError

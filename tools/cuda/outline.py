@@ -1,4 +1,4 @@
-"""What a file declares: functions, classes and namespaces. The brackets show it, and macros cannot confuse them."""
+"""Find a file's functions, classes and namespaces, by its brackets, which macros cannot confuse."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Outline:
 
 
 def _namespaces(head: list[Token]) -> str:
-    """What the names in a head have in front of them: "a::b::" for `namespace a::b`, "" for `extern "C"`."""
+    """The prefix of the names in a scope with this head: "a::b::" for `namespace a::b`, "" for `extern "C"`."""
     words = [token.text for token in head]
     names = words[words.index("namespace") + 1 :] if "namespace" in words else []
     return "".join(f"{name}::" for name in names if name.isidentifier())

@@ -1,4 +1,4 @@
-"""Code of all rewriters: edits of a text, and the output files."""
+"""Shared code of the rewriters: edits of a text, and the output files."""
 
 from __future__ import annotations
 
@@ -110,10 +110,8 @@ def rewrite_files(tool: str, rewriter_class, arguments: list[str], prologue, not
     parser = argparse.ArgumentParser(prog=tool)
     parser.add_argument("source")
     parser.add_argument("output")
-    parser.add_argument("--depfile", help="rules for make: what the output was made of")
-    parser.add_argument(
-        "--caffe", metavar="FOLDER", help="the source is of a Caffe layer, whose files lie in FOLDER"
-    )
+    parser.add_argument("--depfile", help="the depfile: rules for make")
+    parser.add_argument("--caffe", metavar="FOLDER", help="the source belongs to the Caffe layer in FOLDER")
     options = parser.parse_args(arguments)
     source, output, layer = options.source, options.output, options.caffe and LayerFolder(options.caffe)
     here = os.path.dirname(source) or "."

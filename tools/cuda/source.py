@@ -1,4 +1,4 @@
-"""What a CUDA source file contains: its functions, kernel launches, classes and local includes.
+"""The content of a CUDA source file: its functions, kernel launches, classes and local includes.
 
 Tokens and brackets come from the lexer, which macros cannot confuse. Launches are parsed by tree-sitter's CUDA
 grammar, and a result counts only if it agrees with the brackets. Nothing is left out silently: every `<<<` and every
@@ -20,7 +20,7 @@ from .tokens import macro_body, match_brackets
 
 
 class RewriteProblem(NamedTuple):
-    """Why a file cannot be rewritten. The text tells its author what to do."""
+    """The reason why a file cannot be rewritten. The text tells its author what to do."""
 
     path: str
     line: int
@@ -77,13 +77,13 @@ class Source(Outline):
     def problem(self, offset: int, text: str) -> RewriteProblem:
         return RewriteProblem(self.path, *self.lexed.position(offset), text)
 
-    # Launches are looked for when they are asked for, because many tools read a file for its functions alone.
+    # Launches are found at their first use, because many tools only read a file's functions.
     @cached_property
     def _launches(self) -> tuple[list[Launch], list[RewriteProblem]]:
         launches, lost = [], []
         for launch, at in find_launches(self, self.lexed.tokens, self.lexed.partner):
             if launch is None:
-                text = "cannot make out this kernel launch; write it as a statement `kernel<<<...>>>(...);`"
+                text = "cannot parse this kernel launch; write it as a statement `kernel<<<...>>>(...);`"
                 lost.append(self.problem(at, text))
             else:
                 launches.append(launch)
@@ -93,7 +93,7 @@ class Source(Outline):
                 place = f"launch in macro {macro.tokens[0].text}; write the launch outside the macro"
                 inside = (t for t in tokens if launch and launch.start <= t.end and t.start <= launch.end)
                 if launch is None:
-                    lost.append(self.problem(at, f"cannot make out the kernel {place}"))
+                    lost.append(self.problem(at, f"cannot parse the kernel {place}"))
                 elif any(token.text in ("#", "##") for token in inside):
                     lost.append(self.problem(at, f"# or ## inside the kernel {place}"))
                 else:
@@ -117,13 +117,15 @@ class Source(Outline):
             if index and tokens[index - 1].text == "]":
                 yield self.problem(token.start, "a kernel that is a lambda; write it as a named function")
             elif not any(first <= index < last for first, last in self.declared):
-                text = "__global__ here is no function definition that can be followed; "
+                text = "__global__ here is not a function definition that can be parsed; "
                 yield self.problem(
                     token.start, f"{text}write the kernel as a plain function at namespace scope"
                 )
         for token in (token for macro in self.macros for token in macro_body(macro)):
             if token.text == "__global__" and token.kind == "name":
-                text = "__global__ inside a macro; write the kernel outside (a template can take the macro's place)"
+                text = (
+                    "__global__ inside a macro; write the kernel outside (a template can replace the macro)"
+                )
                 yield self.problem(token.start, text)
 
     def _bad_kernels(self) -> Iterator[RewriteProblem]:
@@ -133,7 +135,7 @@ class Source(Outline):
                 yield self.problem(function.at, "a kernel that is a member function; CUDA has none")
             for imbalance in self.lexed.imbalances:
                 if function.head < imbalance.end and imbalance.start < function.end:
-                    text = f"brackets of kernel {function.name} do not surely match; where preprocessor "
+                    text = f"brackets of kernel {function.name} may not match; if preprocessor "
                     text += "branches open different ones, close them in each branch"
                     yield self.problem(max(imbalance.start, function.head), text)
                     break

@@ -11,10 +11,11 @@ These are rewritten:
     __syncthreads()                __syncthreads(__LINE__, 5): its column, by which the launcher knows it
     #include "beside.cuh"          is rewritten as well, into the same place relative to the output
 
-No edit adds or removes a line, so with one #line all diagnostics name the user's own file. What cannot run on the host
-is refused as `path:line:column: error: why`. Code that only nvcc sees (#ifdef __CUDA_ARCH__) is ignored. A comparison
-such as `#if __CUDA_ARCH__ >= 300` is of an old GPU, which has shuffles (lexer.HOST_ARCH). Where such an #ifdef chooses
-between an atomic and a plain operation, the host takes the atomic, because its threads run at the same time, too.
+No edit adds or removes a line, so with one #line all diagnostics name the user's own file. Code that cannot run on the
+host is refused as `path:line:column: error: why`. Code only for nvcc (#ifdef __CUDA_ARCH__) is ignored. In a comparison
+such as `#if __CUDA_ARCH__ >= 300` the value is that of an old GPU with shuffles (lexer.HOST_ARCH). If an #ifdef for
+nvcc chooses between an atomic and a plain operation, the host uses the atomic, because its threads also run in
+parallel.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ NO_HOST_MEANING = {
     "asm": "inline PTX; write it in C++, or put it in #ifdef __CUDA_ARCH__ with an #else for the host",
     "texture": "texture reference (CUDA 12 removed them too); read the memory through a pointer",
     "fetch": "texture or surface access; read the memory through a pointer",
-    "groups": "cooperative groups; use __syncthreads() and friends",
+    "groups": "cooperative groups; use __syncthreads() and the like",
 }
 
 # CUDA's headers that need a GPU. Caffe layers have some of them in include/legacy.
@@ -82,7 +83,7 @@ class HostRewriter(Rewriter):
                 self._refuse(directive.start, NO_HEADER.format(named[1]))
 
     def _kernel(self, function: Function, mode: str):
-        # By [=] and mutable each thread has its own copy of the parameters. A `return` ends that thread alone.
+        # With [=] and mutable each thread has its own copy of the parameters. A `return` ends only that thread.
         opening = f' ::cuda_host::run(::cuda_host::{mode}, "{function.name}", [=]() mutable {{'
         self._edit(function.body + 1, function.body + 1, opening)
         self._edit(function.end - 1, function.end - 1, "}); ")
@@ -94,7 +95,7 @@ class HostRewriter(Rewriter):
                     self._edit(token.start, token.end, RANGE_LOOPS[token.text])
 
     def _launch(self, launch: Launch):
-        """Move the configuration in front of the callee. What lies between, with its lines, stays."""
+        """Move the configuration in front of the callee. The text between, with its lines, stays."""
         start, (first, last), (begin, end) = launch.start, launch.config, launch.chevrons
         self._edit(start, start, lambda: f"(::cuda_host::configure({self._render(first, last)}), ")
         # Only the characters: `>>` and `>` may be on two lines.
@@ -155,7 +156,7 @@ class HostRewriter(Rewriter):
         """extern __shared__ <alignment> T a[], b[];"""
         skipped, kept, depth = [], [], 0
         aligning = False
-        # `__align__(16)` and its like go, too, because the host aligns for every type.
+        # `__align__(16)` and the like are removed, too, because the host aligns for every type.
         for token in declaration:
             if aligning:
                 depth += (token.text == "(") - (token.text == ")")
@@ -202,8 +203,8 @@ class HostRewriter(Rewriter):
     def _local_shared(self, name, type_text: str):
         """Declare a pointer in each function of this file that uses dynamic shared memory from outside of it.
 
-        No object can be all that an array is: it cannot be cast by reinterpret_cast, and a template takes no T* from
-        it. The object outside stays for the rest: macros and other files.
+        An object cannot replace an array everywhere: reinterpret_cast cannot cast it, and a template cannot deduce T*
+        from it. The object outside stays for macros and other files.
         """
         tokens = self.source.lexed.tokens
         for function in self.source.functions:

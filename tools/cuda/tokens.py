@@ -21,7 +21,7 @@ def match_brackets(tokens: list[Token]) -> dict[int, int]:
     return partner
 
 
-# `CUDA_KERNEL_LOOP(i, n) body` is no C++ statement. `while           (i, n) body` is one, and has the same length.
+# `CUDA_KERNEL_LOOP(i, n) body` is not a C++ statement. `while           (i, n) body` is one of the same length.
 LOOP = re.compile(r"CUDA_\w*KERNEL_LOOP\w*\Z")
 
 

@@ -1,7 +1,7 @@
 """Decide which kernel loops become vector loops. In a vector loop, a thread moves 16 bytes at once.
 
-include/caffe_vector_loop.h says how they work. The result must not change, whatever the kernel's pointers are: equal,
-overlapping, misaligned, or NULL under a condition. So a loop must pass every test here, or it stays Caffe's own loop.
+include/caffe_vector_loop.h explains them. The result must not change for any pointers: equal, overlapping, misaligned,
+or NULL under a condition. So a loop must pass every test here, or it stays Caffe's own loop.
 `decide` names the first test that failed.
 """
 
@@ -17,7 +17,7 @@ from .tokens import position_from
 
 # Code with such words may read memory in another order, or more than once.
 OTHER_CONTROL = CONTROL | {"asm", "__asm__", "new", "delete"}
-# Longer bodies are limited by computing, and several copies of them need too many registers.
+# Longer bodies are limited by arithmetic, and several copies of them need too many registers.
 LONGEST_BODY = 250
 POINTER = re.compile(
     r"(?:const )?(?:unsigned )?[A-Za-z_]\w*(?: const)? ?\*(?: ?const)?(?: ?__restrict(?:__)?)?\Z"
@@ -65,7 +65,7 @@ class _Loop:
         _require(not kernel.returns_in_loop, "a return in the loop")
         _require(not kernel.breaks_loop, "a break out of the loop")
         _require(not kernel.carries, "a variable from outside of the loop is changed")
-        _require(kernel.mode == "kRange", "threads that know who they are, or more than one plain loop")
+        _require(kernel.mode == "kRange", "code that uses the thread's index, or more than one plain loop")
         text = self.source.text[slice(*kernel.body)]
         _require(not re.search(r"^[ \t]*#", text, re.MULTILINE), "preprocessor lines in the kernel")
         start, end = (position_from(tokens, offset) for offset in kernel.body)

@@ -34,13 +34,13 @@ def test_function_without_a_statement_beside_kernels(cpu, function):
 
 def test_function_that_only_stops():
     (one,) = found('{ LOG(FATAL) << "Unimplemented"; }')
-    assert one.why == "a_layer.cpp:2: all it does is to stop (LOG(FATAL))"
+    assert one.why == "a_layer.cpp:2: it only stops (LOG(FATAL))"
     assert not found('{ if (!x) LOG(FATAL) << "no x"; y = x; }')
 
 
 def test_function_that_is_whole_only_without_cuda():
     (one,) = found(f"{{ int n = 3;{CPU_ONLY} use(n); }}")
-    assert one.why == "a_layer.cpp:2: it is whole only in builds without CUDA (CPU_ONLY)"
+    assert one.why == "a_layer.cpp:2: it is complete only in builds without CUDA (CPU_ONLY)"
     assert found(f"{{ int n = 3;{CPU_ONLY} use(n); }}", gpu="{ part(x); Forward_cpu(n); }")
     assert not found(f"{{ int n = 3;{GPU_ONLY} use(n); }}")
 
