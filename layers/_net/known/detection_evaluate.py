@@ -3,6 +3,8 @@ import torch
 from . import KnownLayer
 from ._boxes import overlap, overlap_in_pixels
 
+_NONE = 1 << 31  # the place of no detection: behind all others
+
 
 class DetectionEvaluate(KnownLayer):
     """Compares detections with boxes: [1, 1, classes + detections, 5], rows (item, label, score, true, false).
@@ -34,10 +36,10 @@ class DetectionEvaluate(KnownLayer):
     @torch.no_grad()
     def forward(self, found, boxes):
         found, boxes = found.reshape(-1, 7), boxes.reshape(-1, 8)
-        boxes = boxes[boxes[:, 0] != -1]
+        boxes = torch.cat((boxes, boxes.new_full((1, 8), -1)))  # of no item, as those are that do not count
         found = found[(found[:, 0] != -1) & (found[:, 1] != -1)]
         same = (found[:, None, 0] == boxes[:, 0]) & (found[:, None, 1] == boxes[:, 1])
-        order = torch.arange(len(found), device=found.device)
+        order = torch.arange(found.shape[0], device=found.device)
         score = torch.where(same.any(1), -found[:, 2], 0)
         for key in (score, found[:, 1], found[:, 0]):  # the last condition has priority
             order = order[key[order].argsort(stable=True)]
@@ -47,21 +49,19 @@ class DetectionEvaluate(KnownLayer):
 
     def judged(self, found, boxes, same):
         """(true, false) of each detection."""
-        if not len(boxes):
-            return found.new_tensor([0, 1]).expand(len(found), 2)
         overlaps = torch.where(same, self.overlap(found[:, 3:7], boxes[:, 3:7]), -1)
         most, nearest = overlaps.max(1)
         hits = most >= self.threshold
         counts = hits if self.difficult else hits & (boxes[nearest, 7] == 0)
-        place = torch.arange(len(found), device=found.device)
-        first = torch.full((len(boxes),), len(found), device=found.device)
-        first = first.scatter_reduce(0, nearest, torch.where(counts, place, len(found)), "amin")
+        place = torch.arange(found.shape[0], device=found.device)
+        first = torch.full((boxes.shape[0],), _NONE, device=found.device)
+        first = first.scatter_reduce(0, nearest, torch.where(counts, place, _NONE), "amin")
         true = counts & (first[nearest] == place)
         return torch.stack((true, ~true & (counts | ~hits)), 1).to(found.dtype)
 
     def counts(self, boxes):
         labels = torch.tensor(self.labels, device=boxes.device, dtype=boxes.dtype)
-        own = boxes[:, 1] == labels[:, None]
+        own = (boxes[:, 1] == labels[:, None]) & (boxes[:, 0] != -1)
         if not self.difficult:
             own = own & (boxes[:, 7] == 0)
         none = torch.full_like(labels, -1)

@@ -44,8 +44,6 @@ def test_roi_pooling(kind, pooled):
         wanted[place] += gradient[at].item()
     same(x.grad, wanted, 1e-12)
     assert places or kind == "none"
-    if kind == "outside":
-        same(torch.compile(net, backend="aot_eager")(x, boxes), top, 0)
 
 
 @pytest.mark.parametrize("kind", REGIONS)
