@@ -53,6 +53,9 @@ def prepared(definition: Definition, inputs: tuple, blobs: list[Tensor]) -> list
                 raise layer.wrong(name, _wanted_dtype(bottoms, dtype), bottom)
             converted = bottom.to(dtype)
         converted = converted.contiguous().resolve_neg()
+        if i in written and definition.keeps_bottoms:
+            bottoms[i] = converted.clone() if converted is bottom else converted
+            continue
         if i in written and bottom.is_leaf and bottom.requires_grad and torch.is_grad_enabled():
             raise CaffeRuntimeError(
                 f"{layer.name}: {name} is a leaf that requires grad: it cannot be computed in place"

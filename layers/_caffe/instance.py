@@ -91,26 +91,37 @@ class Definition:
         parameter: the LayerParameter, serialized.
         bottoms, tops: their names, if they have any. A top with the name of a bottom is computed in place. In a net it
             has memory of its own, and a name of its own: that of the bottom, with a `'`.
+        keeps_bottoms: compute in place on a copy of the bottom. So a net runs layers that CHECK that they are in place.
 
     Attributes:
         in_place: the tops that are computed in place, and their bottoms.
-        apart: the bottoms whose tops are in place in the file, but have their own memory here; and these tops.
+        apart: the tops that are in place in the file, but have their own memory here; and their bottoms.
     """
 
-    def __init__(self, module: str, type: str, parameter: bytes, bottoms: tuple = (), tops: tuple = ()):
+    def __init__(
+        self,
+        module: str,
+        type: str,
+        parameter: bytes,
+        bottoms: tuple = (),
+        tops: tuple = (),
+        keeps_bottoms: bool = False,
+    ):
+        self.keeps_bottoms = keeps_bottoms
         self.layer, self.type, self.parameter = caffe_package(module), type, parameter
         self.bottoms, self.tops = bottoms, tops
         self.name = self.layer.name
         self.in_place = {i: bottoms.index(name) for i, name in enumerate(tops) if name in bottoms}
         self.apart = {
-            bottoms.index(b): i
+            i: bottoms.index(b)
             for i, t in enumerate(tops)
             if (b := t.removesuffix("'")) != t and b in bottoms
         }
         self._nothing: dict[torch.device, Tensor] = {}
 
     def __reduce__(self):
-        return Definition, (self.layer.module, self.type, self.parameter, self.bottoms, self.tops)
+        names = self.bottoms, self.tops
+        return Definition, (self.layer.module, self.type, self.parameter, *names, self.keeps_bottoms)
 
     def library(self, backend: str):
         """The layer's library, connected to the services."""
@@ -264,10 +275,12 @@ class Instance:
         self.weights = [blob.loss_weight for blob in record.tops]
         self.top_shapes = tuple(shape_of(blob) for blob in record.tops)
         self.parameters, self.written = record.head.parameters, []
-        in_place = tuple(definition.in_place.get(i, -1) for i in range(tops)) if definition.in_place else ()
+        both = definition.in_place, definition.apart
+        places = [[bottom_of.get(i, -1) for i in range(tops)] if bottom_of else [] for bottom_of in both]
         runners = (library.runner(f"caffe_layer_{name}") for name in ("forward", "backward"))
         self.counts = len(bottoms), tops, self.parameters
-        numbers = (self.handle, *runners, library.set_num_threads, *self.counts, len(in_place), *in_place)
+        sizes = *self.counts, *map(len, places)
+        numbers = (self.handle, *runners, library.set_num_threads, *sizes, *places[0], *places[1])
         self.core = struct.pack(f"{len(numbers)}q", *numbers)  # of CoreCall in src/edge/call_caffe.h
 
     def __del__(self):
@@ -348,27 +361,13 @@ class Instance:
         Returns the wanted gradients of bottoms and blobs; None if the layer has no such code.
 
         Args:
-            before: the values of these gradients before Backward, for tests. Default: undefined for bottoms, 0 for
-                blobs.
+            before: the values of these gradients before Backward, for tests. Default: undefined for bottoms (the top's
+                diff, in `apart`), 0 for blobs.
         """
-        if before is not None:
-            before = tuple(before)
-        elif self.definition.apart:
-            before = self._before(bottoms, tops, blobs, top_diffs)
+        before = None if before is None else tuple(before)
         tensors = (*bottoms, *blobs, *tops, *top_diffs)
         diffs = self._calls.run_backward(self, mode, iteration, tensors, wanted, before)
         return None if diffs is None else list(diffs)
-
-    def _before(self, bottoms, tops, blobs, top_diffs) -> tuple[Tensor, ...]:
-        """The gradients before Backward of a layer in place, where a bottom's diff is its top's.
-
-        Some layers only change it.
-        """
-        before = [torch.zeros_like(t) for t in (*bottoms, *blobs)]
-        for bottom, top in self.definition.apart.items():
-            if bottoms[bottom].shape == tops[top].shape:
-                before[bottom] = top_diffs[top].clone()
-        return tuple(before)
 
     # Called by C.
 

@@ -278,7 +278,8 @@ class CaffeModule(nn.Module):
         written = tuple(in_place.values())
         inputs = [b.clone() if i in written else b for i, b in enumerate(bottoms)]
         tops = self.graph_operator(self._text, self.training, self._mode, pool.varying, inputs, self._blobs())
-        tops = [bottoms[in_place[i]].copy_(top) if i in in_place else top for i, top in enumerate(tops)]
+        overwritten = {} if pool.definition.keeps_bottoms else in_place
+        tops = [bottoms[in_place[i]].copy_(top) if i in overwritten else top for i, top in enumerate(tops)]
         return self._answer(tops)
 
     def _detached(self, bottoms: tuple[Tensor, ...]) -> tuple[Tensor, ...]:

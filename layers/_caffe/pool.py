@@ -36,13 +36,11 @@ class Pool:
         multipliers: lr_mult and decay_mult of each blob, as SetUp left them.
         weights: the tops' loss_weights; 1 if there is none.
         weighs: is one of them not 1?
-        apart: does a top have its own memory here that is in place in the file? Then Python runs Backward.
         has_tops: does the layer have a top? If its number is not fixed, True until its first Forward.
     """
 
     def __init__(self, definition: Definition, iteration: int = -1):
         self.definition, self.name, self.in_place = definition, definition.name, definition.in_place
-        self.apart = bool(definition.apart)
         self.iteration = iteration
         self.host_mode = None  # CPU or GPU, when it is known for which of them the layer has code
         self.free: dict[Site, list[Instance]] = defaultdict(list)

@@ -43,7 +43,8 @@ def caffe_net(
         weights: the path of a .caffemodel or .caffemodel.h5, or several. If two have the same layer, the later one
             wins.
         train: start in the phase TRAIN instead of TEST. `train()` and `eval()` change the phase.
-        phase: 'TRAIN' or 'TEST': build only this phase. None: both.
+        phase: 'TRAIN' or 'TEST': build only this phase. None: both, or one if the other has blobs that no layer makes.
+            `net.notes` says so. A net without TEST starts in TRAIN, with a warning.
         stages, level: of Caffe's NetState. `stages` are added to those of the file's own `state`. level=None: the
             file's level, or 0. (pycaffe's Net ignores the file's level, as level=0 does.)
         shapes: shapes of inputs by blob, if the file has none or you want others: {"data": (1, 3, 224, 224)}.
@@ -98,4 +99,7 @@ def caffe_net(
     report = load(net, paths, fill=True)
     if paths and (report.missing or report.unused):
         warnings.warn(f"{path}: {report}", stacklevel=2)
+    if phase is None and not train and TEST not in net.phases:
+        warnings.warn(f"{path}: a net for training alone: {net.notes_on(TEST)}", stacklevel=2)
+        train = True
     return net.train(train if phase is None else phase == TRAIN)

@@ -15,6 +15,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .._backends import BACKENDS, GPU
+from .._caffe.module import CaffeModule
 from .._caffe.parameters import SLIP, Unknown, UnknownFieldError, did_you_mean, read_fields
 from .._caffe.prototxt import Field, Node, filled_in, number, parse, quoted, read_text, render, unquoted
 from .._caffe.upgrade import upgraded
@@ -97,6 +98,10 @@ class Problems:
         if phase not in phases:
             phases.append(phase)
 
+    def of_phase(self, phase: str) -> list[tuple[Spec, str]]:
+        """(layer, reason) of those in this phase."""
+        return [(spec, reason) for (_, reason), (spec, phases) in self.found.items() if phase in phases]
+
     def error(self, phases: int) -> CaffeValueError:
         lines = []
         for (line, reason), (spec, in_phases) in sorted(self.found.items(), key=lambda item: item[0][0]):
@@ -137,8 +142,10 @@ class Builder:
 
     def check_inputs(self, states: list[State]) -> None:
         """Raise CaffeValueError for problems that can be found before there are modules."""
-        for state in self._over(states):
-            self._input_shapes(self._graph(state), state.phase)
+        graphs = {state.phase: self._graph(state) for state in self._over(states)}
+        self._leave_out_a_phase(graphs)
+        for phase, graph in graphs.items():
+            self._input_shapes(graph, phase)
         if self.problems:
             raise self.problems.error(len(states))
 
@@ -150,7 +157,9 @@ class Builder:
     def build(self, states: list[State]) -> CaffeNet:
         states = self._over(states)
         phases = {state.phase: Phase(self._graph(state)) for state in states}
+        self._leave_out_a_phase(phases)
         net = CaffeNet(self.root.value("name"), str(self.path), phases)
+        self.net = net
         for made in phases.values():
             for step in made.graph.steps:
                 self._make(net, step)
@@ -170,6 +179,18 @@ class Builder:
             self._loss_weights(made)
         net.notes = list(dict.fromkeys(self.notes))
         return net
+
+    def _leave_out_a_phase(self, phases: dict) -> None:
+        """If one phase of two has blobs that no layer makes, the file is a net of the other phase alone."""
+        lacking = {phase: self.problems.of_phase(phase) for phase in phases}
+        without = [phase for phase, reasons in lacking.items() if reasons]
+        if len(phases) != 2 or len(without) != 1:
+            return
+        (phase,) = without
+        spec, reason = lacking[phase][0]
+        self.problems.found.clear()
+        del phases[phase]
+        self.notes.append(f"no {phase}: line {spec.line}: {spec.name!r} ({spec.type}): {reason}")
 
     def _graph(self, state: State) -> Graph:
         named = [self._with_automatic_tops(spec) for spec in self._in(state.phase)]
@@ -256,6 +277,9 @@ class Builder:
             return self._ported(spec, ported)
         if spec.type == "Python" and self.options.python is not None:
             return python_layer(spec, self.options.python)
+        if spec.type and spec.type != "Python" and not spec.tops:
+            self.notes.append(f"line {spec.line}: {spec.name!r} ({spec.type}) is left out: it has no top")
+            return None
         if spec.type and spec.type != "Python":
             self.problems.missing.add(spec.type)
         self._stop(spec, _why_none(spec))
@@ -279,15 +303,19 @@ class Builder:
     def _note(self, spec: Spec, fields: list[Unknown], what: str) -> None:
         self.notes += [f"line {one.line}: {spec.name!r}: {one.path} {what}" for one in fields]
 
-    def _ported(self, spec: Spec, ported: Ported) -> nn.Module:
+    def _ported(self, spec: Spec, ported: Ported, in_place: bool = False) -> nn.Module:
+        """The module of a ported layer. A top in place gets memory of its own, or the layer a copy to compute in."""
         node = spec.node.without("include", "exclude", "type", "bottom", "top", "loss_weight", "phase")
         # The net handles sharing, learning rates and loss weights.
         for weight in spec.node.values("loss_weight"):
             node.add("loss_weight", "1" if number(weight) else "0")
         node = _with_files(node, self.path)
-        tops = tuple(f"{top}'" if top in spec.bottoms else top for top in spec.tops)
+        tops = tuple(f"{top}'" if top in spec.bottoms and not in_place else top for top in spec.tops)
         try:
-            return ported.module_class()(render(node), bottom=spec.bottoms, top=tops)
+            module = ported.module_class()(render(node), bottom=spec.bottoms, top=tops)
+            if in_place:
+                module.definition.keeps_bottoms = True
+            return module
         except UnknownFieldError as error:
             raise CaffeValueError(f"{error}. {_why_another(ported)}") from None
 
@@ -366,7 +394,7 @@ class Builder:
         self, step: Step, module: nn.Module, bottoms, graph: Graph, fake
     ) -> list[tuple[int, ...]]:
         if not isinstance(module, StockLayer):
-            return module.top_shapes(*bottoms)  # by its own SetUp and Reshape
+            return self._ported_top_shapes(step.spec, module, bottoms)
         if not module.is_set_up:
             if step.spec.type == "Crop":
                 self._crop(step, module, graph)
@@ -385,6 +413,22 @@ class Builder:
             tops = (tops,) if isinstance(tops, torch.Tensor) else tops
             self.shapes[key] = [tuple(top.shape) for top in tops]
         return self.shapes[key]
+
+    def _ported_top_shapes(self, spec: Spec, module: nn.Module, bottoms) -> list[tuple[int, ...]]:
+        """By the layer's own SetUp and Reshape. If it fails though the file computes it in place, it is tried so."""
+        try:
+            return module.top_shapes(*bottoms)
+        except CaffeError:
+            ported = self.options.folders.find(spec.type)
+            if ported is None or not (isinstance(module, CaffeModule) and module.definition.apart):
+                raise
+            other = self._ported(spec, ported, in_place=True).train(module.training)
+            with contextlib.suppress(CaffeError):
+                shapes = other.top_shapes(*bottoms)
+                self.modules[spec] = other
+                self.net.add_module(self.keys[spec], other)
+                return shapes
+            raise
 
     def _crop(self, step: Step, module, graph: Graph) -> None:
         if module.says_offsets or self.options.crop == "stock":

@@ -85,7 +85,8 @@ def build(specs: list[Spec], is_input, report, elsewhere=frozenset()) -> Graph:
                 graph.inputs[bottom] = graph.value(bottom)
             if bottom in graph.latest:
                 step.bottoms.append(graph.latest[bottom])
-                unread.pop(bottom, None)
+                if spec.tops or spec.type == "Silence":  # else it only writes or shows the blob
+                    unread.pop(bottom, None)
                 continue
             step.known = False
             later = made.get(bottom)

@@ -14,7 +14,11 @@ STOCK = Parameters(Path(__file__).resolve().parent)  # `make` writes stock Caffe
 # `engine` chooses an implementation; forks have their own. NVCaffe's other fields choose the dtype of a layer, which is
 # the module's here. None of them changes the function.
 _NUMBERS = ("forward_type", "backward_type", "forward_math", "backward_math")
-_HARMLESS = ("engine", *_NUMBERS, *(f"default_{name}" for name in _NUMBERS))
+_MEMORY = (
+    "eltwise_mem_sharing",
+    "global_grad_scale",
+)  # NVCaffe's: a layout, and a factor that the update undoes
+_HARMLESS = ("engine", *_MEMORY, *_NUMBERS, *(f"default_{name}" for name in _NUMBERS))
 
 
 def layer_parameter(node: Node) -> tuple[Any, list[Unknown]]:

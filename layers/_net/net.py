@@ -339,10 +339,15 @@ class CaffeNet(nn.Module):
     def _phase(self, training: bool) -> Phase:
         name = TRAIN if training else TEST
         if name not in self.phases:
+            why = f": {note}" if (note := self.notes_on(name)) else ""
             raise CaffeRuntimeError(
-                f"{self.path}: the net was built only for phase {next(iter(self.phases))}"
+                f"{self.path}: the net was built only for phase {next(iter(self.phases))}{why}"
             )
         return self.phases[name]
+
+    def notes_on(self, phase: str) -> str:
+        """Why the net was built without this phase, though both were wanted. Empty if it was not."""
+        return next((note for note in self.notes if note.startswith(f"no {phase}: ")), "")
 
     # -------------------------------------------------------------------------------------- what it is
 

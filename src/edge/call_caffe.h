@@ -159,9 +159,12 @@ class CoreCall {
       head.blobs[i].data_token = head.blobs[i].diff_token = CAFFE_NO_TOKEN;
       head.blobs[i].in_place_of = -1;
     }
+    const char* const places = PyBytes_AsString(core.get()) + sizeof(core_);
     for (int64_t i = 0; core_.in_place && i < core_.tops; ++i)
-      memcpy(&top(i).in_place_of, PyBytes_AsString(core.get()) + sizeof(core_) + i * sizeof(int64_t),
-             sizeof(int64_t));
+      memcpy(&top(i).in_place_of, places + i * sizeof(int64_t), sizeof(int64_t));
+    apart_.resize(core_.apart ? core_.tops : 0);
+    if (core_.apart)
+      memcpy(apart_.data(), places + core_.in_place * sizeof(int64_t), core_.tops * sizeof(int64_t));
     return !PyErr_Occurred();
   }
 
@@ -297,6 +300,8 @@ class CoreCall {
       return true;
     } else if (before != Py_None) {
       made->tensor = Owned::borrowed(PyTuple_GetItem(before, static_cast<Py_ssize_t>(i)));
+    } else if (PyObject* const same = diff_of_its_top(i, inputs, top_diffs)) {
+      made->tensor = Owned(PyObject_CallMethodObjArgs(same, names_.clone, nullptr));
     } else if (is_bottom(i)) {
       const Owned shape(shape_of(blob.shape, blob.axes));
       made->tensor = shape ? empty(shape.get()) : Owned();
@@ -308,6 +313,18 @@ class CoreCall {
     if (!read(made, &view)) return false;
     blob.diff = made->at;
     return true;
+  }
+  // In Caffe, a bottom that the file computes in place has its top's diff. Some layers change it, and never write it
+  // anew. Null: the bottom is no such.
+  PyObject* diff_of_its_top(size_t bottom, const Tensors& all, const std::vector<PyObject*>& top_diffs) {
+    const View& own = all.views[bottom];
+    for (size_t t = 0; t < apart_.size(); ++t) {
+      const View& diff = all.views[all.objects.size() - top_diffs.size() + t];
+      if (apart_[t] == static_cast<int64_t>(bottom) && own.ndim == diff.ndim &&
+          std::equal(own.shape, own.shape + own.ndim, diff.shape))
+        return top_diffs[t];
+    }
+    return nullptr;
   }
   // Read a result's tensor. False with an exception.
   bool read(Made* made, View* view) {
@@ -368,13 +385,15 @@ class CoreCall {
   const Names& names_;
   PyObject* const instance_;
   Owned site_;
-  // Instance.core, which goes on with the bottom of each top that is computed in place, if there is one.
+  // Instance.core. If tops are computed in place, it goes on with the bottom of each top, or -1. So it does if the
+  // file computes tops in place that have memory of their own here.
   struct {
     int64_t handle;
     Run forward, backward;
     SetNumThreads set_num_threads;
-    int64_t bottoms, tops, parameters, in_place;
+    int64_t bottoms, tops, parameters, in_place, apart;
   } core_;
+  std::vector<int64_t> apart_;
   PyObject* dtype_;                          // the site's
   int bits_;                                 // of that dtype
   std::optional<Few<int64_t, 1024>> words_;  // the record
@@ -551,8 +570,8 @@ inline PyObject* differentiate(PyObject*, PyObject* const* given, Py_ssize_t cou
   if (!instance || instance.get() == Py_None) return nothing();
   const Owned pool(attribute(of_call, names.pool)), mode(attribute(of_call, names.mode)),
       iteration(attribute(pool.get(), names.iteration)), site(attribute(instance.get(), names.site));
-  const Owned blobs(attribute(pool.get(), names.blob_names)), apart(attribute(pool.get(), names.apart));
-  if (!blobs || blobs.get() == Py_None || !site || apart.get() != Py_False) return nothing();
+  const Owned blobs(attribute(pool.get(), names.blob_names));
+  if (!blobs || blobs.get() == Py_None || !site) return nothing();
   const Py_ssize_t kept = PyTuple_Size(saved), tops = PyTuple_Size(diffs);
   Tensors all(kept + tops);
   std::vector<Owned> dense;  // alive until the call is over

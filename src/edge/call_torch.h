@@ -152,7 +152,6 @@ struct Names {
   CAFFE_NAME(_mode);
   CAFFE_NAME(_parameters);
   CAFFE_NAME(_pool);
-  CAFFE_NAME(apart);
   CAFFE_NAME(blob_names);
   CAFFE_NAME(core);
   CAFFE_NAME(free);
@@ -168,6 +167,7 @@ struct Names {
   CAFFE_NAME(weighs);
   CAFFE_NAME(written);
   // Of a tensor.
+  CAFFE_NAME(clone);
   CAFFE_NAME(contiguous);
   CAFFE_NAME(data_ptr);
   CAFFE_NAME(device);

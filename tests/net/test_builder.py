@@ -1,5 +1,6 @@
 """What is made of a file's layers: fields, types, parameters, and all that stands in the way."""
 
+import copy
 import re
 
 import pytest
@@ -135,3 +136,37 @@ def test_a_layer_in_place_may_change_its_tops_diff(shared_layers):
         torch.testing.assert_close(x.grad, 72 * x.detach() * diff)  # z = 36 x^2
         z.backward(diff)
         torch.testing.assert_close(x.grad, 144 * x.detach() * diff)
+
+
+IN_PLACE = """input: "x" input_shape { dim: 2 dim: 3 }
+layer { name: "a" type: "Power" bottom: "x" top: "y" power_param { scale: 2 } }
+layer { name: "b" type: "SquareInPlace" bottom: "y" top: "y" }
+layer { name: "c" type: "Power" bottom: "y" top: "z" power_param { power: 2 } }
+layer { name: "d" type: "SquareInPlace" bottom: "x" top: "x" }"""
+
+
+@pytest.mark.parametrize("dtype", [torch.float, torch.double])
+def test_a_layer_that_demands_to_be_in_place(shared_layers, dtype):
+    """It computes on a copy: an input that requires a gradient stays as it is."""
+    net = caffe_net(IN_PLACE, layers=[shared_layers.build_layers("caffe_crooked")])
+    assert net.b.definition.in_place and net.shapes["x"] == (2, 3)
+    for call in (net, copy.deepcopy(net), torch.compile(net, backend="aot_eager")):
+        x, diff = torch.randn(2, 3, dtype=dtype, requires_grad=True), torch.randn(2, 3, dtype=dtype)
+        before = x.detach().clone()
+        tops = call(x)
+        torch.testing.assert_close(tops["z"], 36 * x**2)
+        torch.testing.assert_close(tops["x"], 3 * x)
+        tops["z"].backward(diff)
+        torch.testing.assert_close(x.grad, 72 * x.detach() * diff)
+        assert torch.equal(x, before)
+    with torch.autocast("cpu", torch.bfloat16):
+        half = before.bfloat16()
+        torch.testing.assert_close(net(half)["x"], 3 * half.float())
+
+
+def test_a_layer_that_fails_in_place_too_says_what_it_said_first(shared_layers):
+    text = IN_PLACE.replace(
+        '"SquareInPlace" bottom: "x" top: "x"', '"SquareOfSeventeen" bottom: "x" top: "x"'
+    )
+    with pytest.raises(CaffeValueError, match=r"line 5: 'd' .*channels of the famous paper"):
+        caffe_net(text, layers=[shared_layers.build_layers("caffe_crooked")])

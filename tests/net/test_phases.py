@@ -1,9 +1,11 @@
 """Which layers a net has: its state, the rules of its layers, and fields that would be passed over."""
 
+import contextlib
+
 import pytest
 import torch
 
-from layers import CaffeTypeError, CaffeValueError, caffe_net
+from layers import CaffeRuntimeError, CaffeTypeError, CaffeValueError, caffe_net
 from layers._caffe.prototxt import parse
 from layers._net.needs import needs
 from layers._net.phases import State
@@ -185,3 +187,39 @@ def test_arguments_that_an_onnx_export_adds():
     assert torch.equal(net(x, None, None), net(x))
     with pytest.raises(CaffeTypeError, match="2 inputs were given; the net has data"):
         net(x, x, None)
+
+
+ONE_PHASE = """input: "x" input_shape { dim: 2 dim: 3 }
+layer { name: "a" type: "InnerProduct" bottom: "x" top: "y" inner_product_param { num_output: 2 }
+  include { phase: HAS } }
+layer { name: "b" type: "Sigmoid" bottom: "y" top: "z" }"""
+
+
+@pytest.mark.parametrize("has, lacks", [("TEST", "TRAIN"), ("TRAIN", "TEST")])
+def test_a_phase_with_a_blob_that_no_layer_makes_is_left_out(has, lacks):
+    """The file is a net of the other phase, as Caffe loads it."""
+    text, reason = (
+        ONE_PHASE.replace("HAS", has),
+        f"no {lacks}: line 4: 'b' (Sigmoid): bottom 'y' is made by no layer",
+    )
+    with pytest.warns(match="training alone: no TEST") if has == "TRAIN" else contextlib.nullcontext():
+        net = caffe_net(text)
+    assert list(net.phases) == [has] and net.notes == [reason] and net.training == (has == "TRAIN")
+    assert net(torch.zeros(2, 3)).shape == (2, 2)
+    with pytest.raises(CaffeRuntimeError, match=f"built only for phase {has}: no {lacks}: line 4"):
+        net.train(has == "TEST")
+    with pytest.raises(CaffeValueError, match="is made by no layer"):
+        caffe_net(text, phase=lacks)
+    with pytest.raises(CaffeValueError, match="is made by no layer"):
+        caffe_net(text.replace('"x" top', '"w" top'))  # no phase is whole
+
+
+def test_a_layer_of_no_known_type_without_tops_is_left_out():
+    """It writes or shows a blob, which stays an output."""
+    net = caffe_net('input: "x" input_shape { dim: 2 } layer { name: "w" type: "MatWrite" bottom: "x" }')
+    assert net.notes == ["line 1: 'w' (MatWrite) is left out: it has no top"] and net.outputs == []
+    text = ONE_PHASE.replace("include { phase: HAS }", "")
+    net = caffe_net(text + 'layer { name: "w" type: "MatWrite" bottom: "z" }')
+    assert net.outputs == ["z"] and net(torch.zeros(2, 3)).shape == (2, 2)
+    with pytest.raises(CaffeValueError, match="no such layer here"):
+        caffe_net(text + 'layer { name: "w" type: "MatWrite" bottom: "z" top: "v" }')
