@@ -1,7 +1,7 @@
-// The shuffles of before CUDA 9, which have no mask and mean the whole warp. From sm_70 on nvcc does not have them.
+// The shuffles from before CUDA 9, without a mask, for the whole warp. From sm_70 on nvcc does not have them.
 // (nvcc still declares the old votes, and ptxas refuses them, so tools/cuda/for_nvcc.py adds a mask to their calls.)
 //
-// They are no macros, because CUDA's own headers use these names for other things. The width is a parameter pack:
+// They are not macros, because CUDA's own headers use these names for other things. The width is a parameter pack:
 // then a fork's own template of the same name is a better match, and is called.
 #ifndef CAFFE_OLD_WARP_H_
 #define CAFFE_OLD_WARP_H_

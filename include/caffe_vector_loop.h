@@ -3,7 +3,7 @@
 // A vector loop needs a body that touches some pointers only as `p[i]`, with the loop's own index i, and that
 // writes once, at its end. Caffe's loop gives each thread one element, and reaches about 60% of the memory's
 // speed. In a vector loop each thread loads 16 bytes of neighbouring elements into registers, twice. It runs the
-// body on each element, and then stores the results together. In the body the pointers' names mean these
+// body on each element, and then stores the results together. In the body the pointers' names are these
 // registers (Window), so the body needs no change.
 //
 // tools/cuda/for_nvcc.py decides which loops become vector loops, and rewrites
@@ -67,7 +67,7 @@ struct alignas(sizeof(T) * Lanes < kWidestAccess ? sizeof(T) * Lanes : kWidestAc
   T values[Lanes];
 };
 
-// How many of the n elements, from the first on, the vector loop handles: as many as whole warps take. None if the
+// The number of elements, from the first on, that the vector loop handles: those of whole warps. None if the
 // grid has a thread for each element, as small launches have, or if a pointer is misaligned for windows.
 template <typename... T>
 __device__ __forceinline__ int64_t vectorized(int64_t n, T*... pointers) {

@@ -91,7 +91,7 @@ __attribute__((
 cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes = 0,
                  cudaStream_t stream = nullptr);
 
-// The rewriter puts this in the place of CUDA_KERNEL_LOOP in a kRange kernel. It is a plain loop, so it vectorises.
+// The rewriter replaces CUDA_KERNEL_LOOP by this in a kRange kernel. It is a plain loop, so it vectorises.
 #ifndef CAFFE_HOST_RACES
 #define CUDA_KERNEL_RANGE(i, n) \
   for (auto i = ::cuda_host::part_begin((n) + 0), i##_end = ::cuda_host::part_end((n) + 0); i < i##_end; ++i)

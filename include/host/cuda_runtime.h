@@ -1,4 +1,4 @@
-// CUDA's names for a host compiler. On the host backend's include path this header takes the place of CUDA's
+// CUDA's names for a host compiler. On the host backend's include path this header replaces CUDA's
 // <cuda_runtime.h>, so kernels are plain CUDA without #ifdef.
 #ifndef CAFFE_HOST_CUDA_RUNTIME_H_
 #define CAFFE_HOST_CUDA_RUNTIME_H_

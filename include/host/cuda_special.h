@@ -1,4 +1,4 @@
-// CUDA's special functions, which C's <math.h> does not have. They compute in double; those for float round the result.
+// CUDA's special functions that are not in C's <math.h>. They compute in double; those for float round the result.
 #pragma once
 
 #include <math.h>

@@ -22,8 +22,8 @@ void warp_barrier(unsigned int mask);
 unsigned int live_lanes();
 int lane();
 
-// Publish `bits`, wait for the lanes of `mask`, and return what lane `source` published. If this lane has returned, never
-// was or is not in the mask, return `bits`.
+// Publish `bits`, wait for the lanes of `mask`, and return what lane `source` published. If this lane has returned,
+// does not exist or is not in the mask, return `bits`.
 uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source);
 // The lanes of `mask` whose predicate is not 0.
 unsigned int warp_ballot(unsigned int mask, int predicate);

@@ -12,7 +12,7 @@
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __forceinline__ inline __attribute__((always_inline))
-// __noinline__ is no macro: glibc's and libstdc++'s headers use it inside of __attribute__.
+// __noinline__ is not a macro: glibc's and libstdc++'s headers use it inside of __attribute__.
 #define __align__(bytes) __attribute__((aligned(bytes)))
 // A host thread runs one block at a time, with all its threads.
 #define __shared__ static thread_local

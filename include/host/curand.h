@@ -1,4 +1,4 @@
-// cuRAND for the processor: kernel files include this header, most often without a use. It has the device's functions.
+// cuRAND for the processor: the device functions. Kernel files often include this header without using it.
 #pragma once
 
 #include "../curand_kernel.h"

@@ -1,4 +1,4 @@
-// What kernels need of CUDA's header of this name is in this one.
+// Replaces CUDA's header of this name.
 #pragma once
 
 #include "cuda_runtime.h"

@@ -1,8 +1,8 @@
 // A call of a Caffe layer: C reads the tensors, fills in a record (caffe/layer_record.h), and calls the core.
 //
-// call_module and differentiate take what a module, or its autograd node, was given. If in doubt they answer None.
-// Python then converts the tensors, makes what is missing, or words the error, and calls run_forward or run_backward,
-// as they do. Nothing is kept from call to call but what the pool knows.
+// call_module and differentiate get the arguments of a module, or of its autograd node. If in doubt they return None.
+// Python then converts the tensors, makes what is missing, or words the error, and calls run_forward or run_backward.
+// Only the pool keeps anything between calls.
 #pragma once
 
 #include <stddef.h>
@@ -24,12 +24,12 @@ namespace caffe {
 // The parts of layers/_caffe, by the names in its calls.py.
 struct CaffePackage : Named {
   using Named::Named;
-  // By thread: the states of generators from which a call draws, and exceptions of services; is there one of this thread?
+  // By thread: the states of generators before a call draws, and services' exceptions. A function: has this thread one?
   PyObject *drawn = object("drawn"), *failures = object("failures"), *failed = object("failed");
   // CaffeCall, and its node's apply. Functions: is a CUDA graph captured; (site, shape) -> an empty tensor.
   PyObject *make_call = object("make_call"), *apply = object("apply"), *is_capturing = object("is_capturing"),
            *empty = object("empty");
-  // Torch's functions for an empty tensor on the processor and on a GPU, or None. They never fill it.
+  // Torch's functions that make an unfilled tensor on the processor and on a GPU, or None.
   PyObject *empty_cpu = object("empty_cpu"), *empty_cuda = object("empty_cuda");
   PyObject *zeros_like = object("zeros_like"), *set_grad_enabled = object("set_grad_enabled");
   PyObject *host = object("host_name"), *accelerator = object("accelerator");  // the backends' names
@@ -60,7 +60,7 @@ class Few {
   T few_[kFew];
 };
 
-// Dense contiguous tensors of float or double, and what C reads of them. The references are borrowed.
+// Dense contiguous tensors of float or double, and their properties. The references are borrowed.
 struct Tensors {
   explicit Tensors(Py_ssize_t count) : views(count) { objects.reserve(count); }
   std::vector<PyObject*> objects;
@@ -73,7 +73,7 @@ struct Tensors {
     return torch.read(one, &view) && view.dtype.code == kDLFloat && view.dtype.bits >= 32 &&
            view.ndim <= CAFFE_MOST_AXES && is_contiguous(view) && !torch.is_negative(one);
   }
-  // For what Python has prepared. False with an exception, the instance's if the tensor has no memory.
+  // For tensors that Python has prepared. False with an exception, the instance's if the tensor has no memory.
   bool add_all(PyObject* instance, PyObject* tuple) {
     for (Py_ssize_t i = 0; i < PyTuple_Size(tuple); ++i) {
       if (add(PyTuple_GetItem(tuple, i))) continue;
@@ -99,7 +99,7 @@ inline PyObject* shape_of(const int64_t* shape, int64_t axes) {
   return made;
 }
 
-// The states of the generators from which the core draws in this scope, as services.watched_draws has them.
+// Records the states of the generators from which the core draws in this scope, like services.watched_draws.
 class WatchedDraws {
  public:
   WatchedDraws()
@@ -168,7 +168,7 @@ class CoreCall {
     return !PyErr_Occurred();
   }
 
-  // given: for each top its probable shape, or a tensor with its values before Forward; or None: nothing is known.
+  // given: for each top its probable shape, or a tensor with its values before Forward; or None: unknown.
   // Returns the tops; None if the layer has no such code; null with an exception. *moved: a result does not
   // lie where it was expected.
   PyObject* forward(const Tensors& inputs, const std::vector<bool>& wanted, PyObject* given, bool* moved) {
@@ -244,7 +244,7 @@ class CoreCall {
       PyErr_SetString(PyExc_ValueError, "another number of bottoms, tops or blobs than at set up");
     return nullptr;
   }
-  // An empty tensor has no address, and a tensor whose memory was freed is an error: Python knows.
+  // An empty tensor has no address, and a tensor whose memory was freed is an error: Python decides.
   bool address(const View& view, PyObject* tensor, int64_t* at) {
     if (view.data) return *at = memory_of(view), true;
     const Owned said(PyObject_CallMethod(instance_, "address", "(O)", tensor));
@@ -440,13 +440,13 @@ inline bool stream_to_run_on(const View& view, int64_t* stream) {
   return (view.device_type == kDLCPU || !Torch::ask(package.is_capturing)) && torch.stream_of(view, stream);
 }
 
-// A module's call that needs no conversion, and for which the pool has all: the tops' shapes, and an instance.
+// A module's call that needs no conversion, and for which the pool has the tops' shapes and an instance.
 class ModuleCall {
  public:
   explicit ModuleCall(PyObject* module)
       : names_(Names::get()), module_(module), pool_(attribute(module, names_._pool)) {}
 
-  // Returns what the module does; None if in doubt.
+  // Returns the module's result; None if in doubt.
   PyObject* run(PyObject* bottoms) {
     const Owned blobs(attribute(pool_.get(), names_.blob_names));
     if (!blobs || blobs.get() == Py_None) return nothing();
@@ -554,7 +554,7 @@ class ModuleCall {
   bool wants_ = false;
 };
 
-// call_module(module, bottoms): what the module returns; None if in doubt.
+// call_module(module, bottoms): the module's result; None if in doubt.
 inline PyObject* call_module(PyObject*, PyObject* const* given, Py_ssize_t count) {
   if (count != 2 || !PyTuple_CheckExact(given[1]) || !PyTuple_Size(given[1]) || torch.is_watching())
     return nothing();

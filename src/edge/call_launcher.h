@@ -1,8 +1,8 @@
 // A Launcher: one exported C function as a Python builtin, made from the function's declaration.
 //
-// Each call is checked here, by the declaration: the tensors' dtypes, devices, layouts, alignments and extents, and the
-// ranges of numbers. Then the function runs on the current stream of the tensors' device. If in doubt, the builtin
-// hands the call to Python (layers/_runtime/launcher.py), which converts the arguments or words the error.
+// It checks each call by the declaration: the tensors' dtypes, devices, layouts, alignments and extents, and the ranges
+// of numbers. Then the function runs on the current stream of the tensors' device. If in doubt, the builtin passes the
+// call to Python (layers/_runtime/launcher.py), which converts the arguments or words the error.
 #pragma once
 
 #include <math.h>
@@ -21,7 +21,7 @@ using SetNumThreads = void (*)(int);
 
 constexpr size_t kMostParameters = 64, kMostTensors = 32;
 
-// What a C parameter is. kLike is no parameter: a tensor that only says device and dtype.
+// The kinds of C parameters. kLike is not a parameter, but a tensor that gives the device and the dtype.
 enum ParameterKind : int {
   kTensor,
   kLike,
@@ -74,7 +74,7 @@ class Formula {
   }
 };
 
-// The elements of memory between a tensor's first and last element. False if it cannot be said.
+// The elements of memory between a tensor's first and last element. False if unknown.
 template <typename Size, typename Stride>
 bool reach(size_t axes, const Size& size, const Stride& stride, bool is_contiguous, int64_t* elements) {
   int64_t found = 1;
@@ -99,8 +99,7 @@ struct Parameter {
   long long alignment;
   // Of an integer.
   long long least, most;
-  // Of a tensor: the dtypes that it takes. Of a dtype: what it is where its group has no tensor; if empty, that of
-  // group 0.
+  // Of a tensor: the allowed dtypes. Of a dtype: its value if its group has no tensor; if empty, that of group 0.
   std::vector<int64_t> dtypes;
   // Of a tensor: the least size that the declaration's comment asks for.
   bool has_extents = false;
@@ -121,10 +120,10 @@ struct Launcher {
   PyObject *careful, *fail;
   bool any_layout, returns_number;
   std::vector<Parameter> parameters;
-  std::vector<std::pair<int64_t, int64_t>> codes;  // (dtype, what C calls it)
+  std::vector<std::pair<int64_t, int64_t>> codes;  // (dtype, its code in C)
   std::vector<Target> targets;                     // those that were needed so far
 
-  // The values are named by Launcher in layers/_runtime/launcher.py. If one is wrong, there is an exception.
+  // Launcher in layers/_runtime/launcher.py passes the values. If one is wrong, there is an exception.
   explicit Launcher(const Named& values)
       : careful(values.object("careful")),
         fail(values.object("fail")),
@@ -195,7 +194,7 @@ class Launching {
  public:
   explicit Launching(const Launcher& launcher) : l_(launcher) {}
 
-  // Check the arguments, and make words of them. False if in doubt.
+  // Check the arguments, and convert them to words. False if in doubt.
   bool take(PyObject* const* given, Py_ssize_t count) {
     Py_ssize_t next = 0;
     for (size_t i = 0; i < l_.parameters.size(); ++i) {
@@ -223,9 +222,9 @@ class Launching {
       const long threads = Torch::number(PyObject_CallNoArgs(torch.get_num_threads));
       target->set_num_threads(threads > 0 ? static_cast<int>(threads) : 1);
     }
-    const Run function = target->run;  // another thread may add a target meanwhile
+    const Run function = target->run;  // another thread may add a target at the same time
     PyThreadState* const python = PyEval_SaveThread();
-    const int64_t result = function(words_ + l_.returns_number);  // `like` is none of C's
+    const int64_t result = function(words_ + l_.returns_number);  // C does not get `like`
     PyEval_RestoreThread(python);
     if (written_count_) torch.written(written_, written_count_);
     if (l_.returns_number ? result < 0 : result != 0) {
@@ -263,7 +262,7 @@ class Launching {
     if (!has_elements(view)) return true;
     const int64_t address = memory_of(view);
     if (!view.data || address % std::max<int64_t>(p.alignment, view.dtype.bits / 8)) return false;
-    // The memory of a view like z.conj().imag holds the negated values, and DLPack does not say so.
+    // The memory of a view like z.conj().imag holds the negated values, which DLPack does not show.
     if (torch.is_negative(one)) return false;
     words_[at] = address;
     if (p.flags & kIsWritten) written_[written_count_++] = one;
@@ -313,7 +312,7 @@ class Launching {
     return true;
   }
 
-  // Is each tensor at least as large as the declaration's comment says?
+  // Is each tensor at least as large as in the declaration's comment?
   bool are_large_enough() const {
     for (size_t at = 0; at < l_.parameters.size(); ++at) {
       const Parameter& p = l_.parameters[at];
@@ -339,7 +338,7 @@ class Launching {
            wanted <= there;
   }
 
-  // Would C write to a tensor of an autograd graph, which does not see it?
+  // Would C write to a tensor of an autograd graph, which would not notice it?
   bool breaks_a_graph() const {
     for (Py_ssize_t i = 0; i < written_count_; ++i)
       if (torch.wants_gradient(written_[i])) return Torch::ask(torch.grad_enabled);

@@ -1,7 +1,7 @@
-// A plan: what one call did, step by step, so that C can repeat it for a call of the same kind.
+// A plan: the steps of one call, which C repeats for a call of the same kind.
 //
-// A call allocates tensors and launches C functions. The plan says where each word of a launch comes from: from an
-// argument, an allocation, or a number. A plan holds no tensor's memory and never changes, so threads may share it.
+// A call allocates tensors and launches C functions. The plan has the source of each word of a launch: an argument, an
+// allocation, or a number. A plan holds no tensor's memory and never changes, so threads may share it.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct Launch {
 
 class Plan {
  public:
-  // The values are named by plan in layers/_runtime/planning.py. If one is wrong, there is an exception.
+  // plan in layers/_runtime/planning.py passes the values. If one is wrong, there is an exception.
   explicit Plan(const Named& values)
       : device_type_(static_cast<int32_t>(values.number("device_type"))),
         device_(static_cast<int32_t>(values.number("device"))),
@@ -105,7 +105,7 @@ class Plan {
     return true;
   }
 
-  // Check what a signature does not contain: freed memory, and views like z.conj().imag, whose memory
+  // Check for what a signature does not contain: freed memory, and views like z.conj().imag, whose memory
   // holds negative values.
   bool is_clear(PyObject* const* arguments, const View* tensors) const {
     for (const int64_t i : read_)

@@ -47,7 +47,7 @@ struct Short {
   PyObject* python[kRoles];
   Table table;
 
-  // The values are named by short in layers/_runtime/short.py. If one is wrong, there is an exception.
+  // Operator in layers/_runtime/operator.py passes the values. If one is wrong, there is an exception.
   explicit Short(const Named& values) : casts(values.number("casts")) {
     for (PyObject*& one : python) Py_INCREF(one = Py_None);
     PyObject* const letters = values.object("parameters");
@@ -86,7 +86,7 @@ struct Short {
   PyObject* default_of(Py_ssize_t i) const {
     return PyTuple_GetItem(python[kDefaults], i - count() + PyTuple_Size(python[kDefaults]));
   }
-  // Are so many arguments enough, with the defaults of the last parameters?
+  // Are these arguments enough, with the defaults of the last parameters?
   bool fits(Py_ssize_t given) const {
     return given <= count() && count() - given <= PyTuple_Size(python[kDefaults]);
   }
@@ -250,7 +250,7 @@ inline bool keep(const Short& s, PyObject* ctx, PyObject* const* arguments, PyOb
     tensors[i] = arguments[PyLong_AsLong(PyTuple_GetItem(save, i))];
   for (Py_ssize_t i = 0; i < s.count(); ++i)
     given[i] = s.parameters[i] == kOther || arguments[i] == Py_None ? arguments[i] : Py_True;
-  // As ctx.save_for_backward does it. `given` has the parameters, and True in the place of each tensor.
+  // Like ctx.save_for_backward. `given` has the parameters, and True in the place of each tensor.
   const Owned saved(tuple_of(tensors, tensor_count)), kept(tuple_of(given, s.count()));
   const Names& names = Names::get();
   return saved && kept && PyObject_SetAttr(ctx, names.to_save, saved.get()) == 0 &&

@@ -1,4 +1,4 @@
-// Which calls were seen, and the plan of each: a table by what the arguments were like.
+// A table of the kinds of calls so far, by the properties of their arguments, with the plan of each.
 #pragma once
 
 #include <string.h>
@@ -65,7 +65,7 @@ class Signature {
   }
 };
 
-// Equal and of one type, down into tuples: 1, 1.0 and True are three values, 0.0 and -0.0 are two.
+// Equal and of one type, also inside tuples: 1, 1.0 and True are three values, 0.0 and -0.0 are two.
 inline bool is_same(PyObject* a, PyObject* b) {
   if (a == b) return true;
   if (Py_TYPE(a) != Py_TYPE(b)) return false;

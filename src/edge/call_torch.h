@@ -1,5 +1,5 @@
-// How C reads torch's state and tensors: by DLPack's C exchange API (from torch 2.10 on) or else by the tensors'
-// attributes, and by a few of torch's functions.
+// Reads torch's state and tensors: by DLPack's C exchange API (from torch 2.10 on) or by the tensors' attributes, and
+// by a few of torch's functions.
 #pragma once
 
 #include <Python.h>
@@ -40,7 +40,7 @@ class Owned {
   PyObject* object_;
 };
 
-// Sets the current exception aside until the end of its scope, because Python is asked for something else.
+// Saves the current exception until the end of its scope, while Python code is called.
 class Aside {
  public:
   Aside() { PyErr_Fetch(&type_, &value_, &trace_); }
@@ -80,7 +80,7 @@ inline bool is_contiguous(const DLTensor& t) {
 // A dtype as one number.
 inline int64_t key_of(const DLDataType& type) { return type.code << 8 | type.bits; }
 
-// What C knows of a tensor. Its sizes and strides belong to torch, or, if Python handed them over, to the View.
+// The properties of a tensor. Its sizes and strides belong to torch or, if they came from Python, to the View.
 struct View : DLTensor {
   static constexpr int32_t kMostAxes = 64;
   int64_t own[2 * kMostAxes];
@@ -103,7 +103,7 @@ struct Allocation {
   }
 };
 
-// What Python passes once, in a dict. It reads each value once, and owns none of them.
+// A dict that Python passes once. It reads each value once, and owns none of them.
 class Named {
  public:
   explicit Named(PyObject* dict) : dict_(dict) {}
@@ -139,14 +139,14 @@ class Named {
   PyObject* dict_;
 };
 
-// Names of attributes. Each is made once: an attribute is found sooner by a name that Python has seen before.
+// Names of attributes. Each is made once, because Python finds an attribute faster by an interned name.
 struct Names {
 #define CAFFE_NAME(name) PyObject* const name = PyUnicode_InternFromString(#name)
   // Of a node of torch's autograd.
   CAFFE_NAME(needs_input_grad);
   CAFFE_NAME(saved_tensors);
   CAFFE_NAME(to_save);
-  // What our nodes keep there.
+  // Attributes that our nodes have there.
   CAFFE_NAME(given);
   // Of Caffe modules, their pools and instances, and of their calls.
   CAFFE_NAME(_mode);
@@ -181,7 +181,7 @@ struct Names {
   }
 };
 
-// The parts of torch that a call needs, by the names of of_torch in layers/_runtime/short.py.
+// The parts of torch that a call needs, by the names of of_torch in layers/_runtime/extension.py.
 struct Torch : Named {
   using Named::Named;
   // The plain types of tensors.
@@ -206,7 +206,7 @@ struct Torch : Named {
   // Functions: makes another GPU the current one; the number of GPUs; a GPU's current stream as an int.
   PyObject *exchange_device = object("exchange_device"), *device_count = object("device_count"),
            *raw_stream = object("raw_stream");
-  long devices_there = -1;  // until somebody asks
+  long devices_there = -1;  // unknown yet
   // A function: these tensors were written to.
   PyObject* increment_version = object("increment_version");
   // Null if this torch has no such API, or one of another version.
@@ -216,13 +216,13 @@ struct Torch : Named {
     PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
     return type == tensor || type == parameter;
   }
-  // False if it is no dense tensor, or its memory is hidden, as in torch.func's transforms.
+  // False if it is not a dense tensor, or its memory is hidden, as in torch.func's transforms.
   bool read(PyObject* object, View* out) const {
     if (api ? api->from_python(object, out) == 0 : read_attributes(object, out)) return true;
     PyErr_Clear();
     return false;
   }
-  // The current stream of the tensor's device, 0 for the processor. False, with an exception, if torch cannot say.
+  // The current stream of the tensor's device, 0 for the processor. False, with an exception, if torch raises one.
   bool stream_of(const DLTensor& t, int64_t* stream) const {
     *stream = 0;
     if (t.device_type == kDLCPU) return true;

@@ -1,8 +1,8 @@
 // The edge between C++ and Python's C code, for the wrapper that build_ffi.py generates.
 //
 // caffe_guard calls every exported function. It turns any exception into a status of 1 and a text in this
-// thread's slot, so nothing prints, exits or unwinds into the interpreter. A processor that cannot run the
-// kernels is reported in the same way, and so is what would end the process (way_out.h).
+// thread's slot, so nothing prints, exits or unwinds into the interpreter. It reports in the same way that the
+// processor cannot run the kernels, and calls that would end the process (way_out.h).
 #pragma once
 
 #include <stdint.h>
@@ -89,7 +89,7 @@ extern "C" const char* caffe_edge(void) { return CAFFE_EDGE; }
 // The host launcher defines the real one. Other libraries have no host threads to limit.
 extern "C" __attribute__((weak)) void caffe_set_num_threads(int) {}
 
-// In the place of the functions that end a process, for the library's own code (WRAPPED in tools/make/link.py).
+// Replace the functions that end a process, for the library's own code (WRAPPED in tools/make/link.py).
 #define CAFFE_ENDS(name, parameters, arguments, ...)                              \
   extern "C" {                                                                    \
   __attribute__((visibility("default"), noreturn)) void __real_##name parameters; \

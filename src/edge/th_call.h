@@ -1,10 +1,10 @@
-// How Python calls the C functions of an extension of torch.utils.ffi: the body of the Python module that
-// tools/ffi/wrapper.py writes for each. The extension's C code sees tensors as include/TH and include/THC say.
+// Calls the C functions of an extension of torch.utils.ffi from Python: the body of the Python module that
+// tools/ffi/wrapper.py writes for each. include/TH and include/THC declare tensors for the extension's C code.
 //
-// A call reads its tensors through call_torch.h, lends each as a THTensor, and runs the function behind caffe_guard
-// without the interpreter's lock. What C asks of torch meanwhile (th_torch) is done by Python on the lent tensor
-// itself: so a resize reaches the caller's tensor, and torch counts its version. An error of any kind leaves C as an
-// exception, and becomes a Python exception that names the extension, the function and the argument.
+// A call reads its tensors through call_torch.h, passes each as a THTensor, and runs the function inside caffe_guard
+// without the interpreter's lock. If C calls a torch operation (th_torch), Python does it on the tensor itself, so a
+// resize changes the caller's tensor, and torch counts its version. Any error leaves C as an exception, and becomes a
+// Python exception that names the extension, the function and the argument.
 #pragma once
 
 #include <TH/TH.h>
@@ -24,7 +24,7 @@ namespace th {
 using caffe::DLTensor;
 using caffe::Owned;
 
-// What Python gives once (of_python in layers/_ffi/ffi_library.py).
+// The functions that Python passes once (of_python in layers/_ffi/ffi_library.py).
 struct Python : caffe::Named {
   using caffe::Named::Named;
   // Functions. Do an operation of TH; raise the error for an argument; raise that of a failed call; make a dense copy;
@@ -80,7 +80,7 @@ struct Lent {
     Py_XDECREF(object);
     Py_XDECREF(original);
   }
-  // Fill in the view. False if it is no tensor in the memory of a processor or a GPU.
+  // Fill in the view. False if it is not a tensor in the memory of a processor or a GPU.
   bool read() {
     if (!caffe::torch.read(object, &tensor)) return false;
     static long one[] = {1};  // TH had no tensors without dimensions: a number was a row of one
@@ -101,7 +101,8 @@ struct Call {
   int32_t device = -1;  // of the GPU's tensors; -1 if there is none
   void* stream = nullptr;
   PyThreadState* thread = nullptr;
-  PyObject *error_type = nullptr, *error = nullptr, *error_trace = nullptr;  // what Python raised meanwhile
+  PyObject *error_type = nullptr, *error = nullptr,
+           *error_trace = nullptr;  // Python's exception during the call
   Call* const outer;
 
   static Call*& current() {
@@ -150,7 +151,7 @@ inline THTensor* tensor_of(THStorage* s) {
   return s ? reinterpret_cast<THTensor*>(reinterpret_cast<char*>(s) - offsetof(Lent, storage)) : nullptr;
 }
 
-// Have Python do an operation on C's arguments. Returns what it gave: a tensor, a number or None.
+// Let Python do an operation on C's arguments. Returns its result: a tensor, a number or None.
 inline PyObject* ask(Call& call, const char* operation, const char* kinds, va_list list) {
   std::vector<PyObject*> given{PyUnicode_FromString(operation)};
   std::vector<Lent*> used;
@@ -173,7 +174,7 @@ inline PyObject* ask(Call& call, const char* operation, const char* kinds, va_li
   for (PyObject* one : given) Py_XDECREF(one);
   PyObject* const found = arguments ? PyObject_CallObject(python->service, arguments.get()) : nullptr;
   if (!found) call.raise(operation);
-  // Only the first changes. A result that stands in for it, such as a view, takes its place.
+  // Only the first changes. A result that replaces it, such as a view, takes its place.
   if (!used.empty() && found != Py_None && strncmp(operation, "new", 3)) {
     Py_INCREF(found);
     Py_DECREF(std::exchange(used[0]->object, found));
@@ -241,7 +242,7 @@ void* th_allocate(size_t bytes) {
 
 namespace th {
 
-// A function as Python sees it: a builtin, whose `self` this is.
+// The `self` of a function's builtin.
 struct Bound {
   const Function* function;
   PyObject* other;  // the same function of another backend's library, for tensors of its device; or null
@@ -333,7 +334,7 @@ inline bool run(Call& call, const Function& f, const Word* words, Word* result) 
   return !status;
 }
 
-// Give dense copies back, and say which tensors were written to through their memory.
+// Copy dense copies back, and tell torch which tensors were written to through their memory.
 inline bool settle(Call& call, const Function& f, PyObject* const* given) {
   for (Lent& lent : call.lent)
     if (lent.original &&
@@ -347,7 +348,7 @@ inline bool settle(Call& call, const Function& f, PyObject* const* given) {
   return true;
 }
 
-// Are the tensors those of another device, for which there is another library?
+// Are the tensors on another device, for which there is another library?
 inline bool belongs_elsewhere(const Bound& bound, PyObject* const* given) {
   const Function& f = *bound.function;
   for (size_t i = 0; bound.other && i < f.count; ++i)

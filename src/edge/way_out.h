@@ -1,7 +1,8 @@
-// The way out of a call. What ends a program, such as exit() or a failed assert(), ends the call alone, with an error.
+// The way out of a call. A function that would end the program, such as exit() or a failed assert(), ends only the
+// call, with an error.
 //
-// tools/make/link.py sends a library's calls of these functions to the ones at the end of ffi_guard.h. They jump to this
-// thread's innermost caffe_way_out. No destructor runs on the way, as in exit().
+// tools/make/link.py redirects a library's calls of such functions to those at the end of ffi_guard.h. They jump to
+// this thread's innermost caffe_way_out. As with exit(), destructors do not run.
 #pragma once
 
 #include <setjmp.h>
@@ -17,7 +18,7 @@ struct caffe_way_out {
 extern "C" {
 // Weak, because the wrapper and the host launcher share it.
 __attribute__((weak, visibility("hidden"))) __thread caffe_way_out* caffe_innermost = nullptr;
-// _longjmp by another name: _FORTIFY_SOURCE takes a jump from a fibre's stack for an error.
+// _longjmp by another name, because _FORTIFY_SOURCE reports a jump from a fibre's stack as an error.
 [[noreturn]] void caffe_jump(struct __jmp_buf_tag* to, int value) __asm__("_longjmp");
 }
 

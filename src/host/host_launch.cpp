@@ -8,8 +8,7 @@
 // Each launch starts its own host threads, if it is long enough for that. No thread pool stays alive, so processes
 // that fork, such as a DataLoader's workers, are safe.
 //
-// What would end the process while a kernel runs (an assert, an exit, a signal) ends the launch with an error: way_out.h,
-// host_signals.h.
+// An assert, an exit or a signal while a kernel runs ends only the launch, with an error (way_out.h, host_signals.h).
 #undef _FORTIFY_SOURCE  // it reports a jump to another stack as an error
 #include <setjmp.h>
 #include <sys/mman.h>
@@ -198,7 +197,7 @@ void BlockRunner::run(const Kernel& kernel, uint3 block) {
   }
 }
 
-// Forget the block's threads, wherever they are. Later fibres reuse their stacks.
+// Drop the block's threads, wherever they are. Later fibres reuse their stacks.
 void BlockRunner::abandon() {
   parked_.clear();
   idle_.clear();
@@ -382,7 +381,7 @@ uint64_t BlockRunner::warp_exchange(unsigned int mask, uint64_t bits, int source
   Warp& own = warp();
   own.published[flat() % 32] = bits;
   warp_barrier(mask);
-  // In CUDA the value of a lane that takes no part is undefined. Here it is the own one.
+  // In CUDA the value of a lane that does not take part is undefined. Here it is the thread's own.
   const bool there = (mask & own.live) >> (source & 31) & 1u;
   const uint64_t result = there ? own.published[source & 31] : bits;
   if (!there) race_finder.read_from_no_lane(source & 31, caller);
@@ -409,7 +408,7 @@ int max_threads() {
   return limit > 0 ? limit : multiprocessor_count();
 }
 
-// Call work(). What would end the process becomes an exception that names the kernel.
+// Call work(). An end of the process becomes an exception that names the kernel.
 template <typename Work>
 void guarded(const char* kernel, const Work& work) {
   std::string why;
