@@ -1,4 +1,4 @@
-"""layers/_backends.py: each row has what it needs, and hardly anybody else names a backend."""
+"""layers/_backends.py: each row is complete, and few other files name a backend."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""A library holds the digests of all files that make its edge to Python."""
+"""A library has the digests of all files of its interface to Python."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""layers/_files.py: files that appear as a whole."""
+"""layers/_files.py: files are written as a whole."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""Folders of layers outside of the toolkit, one or several in LAYERS_DIR: for make and its tools, and for Python."""
+"""Folders of layers outside of the toolkit, in LAYERS_DIR: for make and its tools, and for Python."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""`python -m layers`: the folder on stdout, as scripts read it, and the versions on stderr."""
+"""`python -m layers`: the folder on stdout, for scripts, and the versions on stderr."""
 
 import os
 import subprocess

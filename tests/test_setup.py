@@ -1,4 +1,4 @@
-"""pip: the wheel's name and content, and that it works away from the checkout."""
+"""pip: the wheel's name and content, and that it works outside of the checkout."""
 
 import importlib.util
 import os

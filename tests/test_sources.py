@@ -1,4 +1,4 @@
-"""What the sources never do, and what each layer's files say, by their texts."""
+"""Words that the sources must not contain, and facts about each layer's files."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""What the tree promises of its own shape: small tests, short functions, imports that point one way."""
+"""The shape of the tree: short test files, short functions, imports that point one way."""
 
 import ast
 import subprocess

@@ -1,4 +1,4 @@
-"""The benchmarks of layers run to their end, on small inputs and in two turns: nobody else runs them every day."""
+"""The layers' benchmarks run to their end, on small inputs and in two turns, because they run rarely otherwise."""
 
 import dataclasses
 

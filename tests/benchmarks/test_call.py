@@ -1,4 +1,4 @@
-"""A guard of benchmarks/call.py: what a call costs beside torch's own. A fast call that is lost fails here."""
+"""The cost of a call, compared with torch's own, must not grow (benchmarks/call.py)."""
 
 import time
 import timeit

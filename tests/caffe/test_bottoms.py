@@ -1,4 +1,4 @@
-"""What a Caffe layer is given: what is converted, and what is refused."""
+"""The bottoms of a Caffe layer: which are converted, and which are refused."""
 
 import torch
 from support.zoo import grads, raises

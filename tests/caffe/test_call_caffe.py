@@ -1,4 +1,4 @@
-"""A call of a Caffe layer by C, and what C leaves to Python."""
+"""A call of a Caffe layer by C, and the calls that C leaves to Python."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Instances of a Caffe layer: they come back, their memory begins with zeros and goes with the module."""
+"""Instances of a Caffe layer: they are reused, their memory starts with zeros and is freed with the module."""
 
 import copy
 import gc

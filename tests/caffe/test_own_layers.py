@@ -1,4 +1,4 @@
-"""What the cases of our own Caffe layers do not reach: work in several parts, and parameters far out."""
+"""The toolkit's Caffe layers beyond their cases: work in several parts, and extreme parameters."""
 
 import pytest
 import torch

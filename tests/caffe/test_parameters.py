@@ -1,4 +1,4 @@
-"""A layer's parameters as Python gives them: keywords, dicts, prototxt text, and what is wrong with them."""
+"""A layer's parameters from Python: keywords, dicts, prototxt text, and errors in them."""
 
 import pytest
 from support.protos import SNIPPET, layer_with, parameters

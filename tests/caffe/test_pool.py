@@ -1,4 +1,4 @@
-"""A Caffe module's pool of instances, what it remembers, and where it takes them from: without any GPU."""
+"""A Caffe module's pool of instances: what it stores, and which instance a call gets. No GPU is needed."""
 
 from types import SimpleNamespace
 

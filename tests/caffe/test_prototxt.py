@@ -1,4 +1,4 @@
-"""Prototxts as trees that remember lines: templates, depth, strings, what is written again."""
+"""Prototxts as trees with line numbers: templates, nesting, strings, writing them again."""
 
 import pytest
 from google.protobuf import text_format

@@ -1,4 +1,4 @@
-"""A layer that keeps values in its members is named when its calls overlap. On layers of caffe_zoo."""
+"""A layer that keeps values in its members gets a warning when its calls overlap. On layers of caffe_zoo."""
 
 import warnings
 

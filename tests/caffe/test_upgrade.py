@@ -1,4 +1,4 @@
-"""Caffe's older formats as today's, by the words of today's."""
+"""Caffe's older formats give the same nets as today's format."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Data layers as DataLoaders, on small sets made on the spot: LMDB, LevelDB, lists of images, HDF5."""
+"""Data layers as DataLoaders, on small generated sets: LMDB, LevelDB, lists of images, HDF5."""
 
 from layers._data.loader import item_shapes
 from layers._net.stock import stock_types

@@ -1,4 +1,4 @@
-"""What data layers read, on small sets made on the spot: LMDB, LevelDB, lists of images, HDF5."""
+"""The sources of data layers, on small generated sets: LMDB, LevelDB, lists of images, HDF5."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""What is done to an image: crops and mirrors."""
+"""The transformations of an image: crops and mirrors."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""cv2.dnn's models on small nets, against OpenCV 4's own classes."""
+"""cv2.dnn's models on small nets, compared with OpenCV 4's own classes."""
 
 import numpy as np
 import pytest

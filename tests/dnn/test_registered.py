@@ -1,4 +1,4 @@
-"""A script's own layers, against cv2.dnn with the same class."""
+"""A script's own layers, compared with cv2.dnn using the same class."""
 
 import numpy as np
 import pytest

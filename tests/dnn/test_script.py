@@ -1,4 +1,4 @@
-"""A script of OpenCV 4 under an OpenCV without the importer, unedited: here a stand-in for cv2."""
+"""An OpenCV 4 script runs unedited under an OpenCV without the importer: here a fake cv2."""
 
 import os
 import subprocess

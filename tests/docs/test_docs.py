@@ -1,4 +1,4 @@
-"""README.md and docs/: the code that they show is run, the files that they show are built, the commands exist."""
+"""README.md and docs/: their code runs, their files build, and their commands and links exist."""
 
 import importlib
 import re

@@ -1,4 +1,4 @@
-"""help() of what users call: arguments, results and errors are said; layers name their source."""
+"""help() of public objects has arguments, results and errors; layers name their source."""
 
 import importlib
 import inspect

@@ -1,4 +1,4 @@
-"""The examples do what they promise, on the CPU."""
+"""The examples print what their docstrings say, on the CPU."""
 
 import importlib.util
 import os

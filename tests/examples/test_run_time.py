@@ -1,4 +1,4 @@
-"""The examples that build at run time, and the one without Python, print what they promise."""
+"""The examples that build at run time, and the one without Python, print what they should."""
 
 import json
 import subprocess

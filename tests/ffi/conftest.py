@@ -1,4 +1,4 @@
-"""The extensions of this folder, built once for all its tests, in a copy."""
+"""The extensions of this folder, built once in a copy for all its tests."""
 
 import shutil
 import subprocess

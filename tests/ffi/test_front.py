@@ -1,4 +1,4 @@
-"""What stands in front of a script or a program of 2017."""
+"""Running a script or a program of 2017."""
 
 import os
 import subprocess

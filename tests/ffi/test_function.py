@@ -1,4 +1,4 @@
-"""Old-style autograd Functions, as code of 2017 writes them."""
+"""Old-style autograd Functions, as in code of 2017."""
 
 import gc
 import sys

@@ -1,4 +1,4 @@
-"""Which .cu an object of 2017 was made of, and the stand-in for nvcc."""
+"""The .cu of an object of 2017, and the stand-in for nvcc."""
 
 import json
 import shlex

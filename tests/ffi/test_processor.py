@@ -1,4 +1,4 @@
-"""The processor in the place of a GPU, for a script that asks for one."""
+"""The processor replaces the GPU for a script that needs one."""
 
 from support.workshop import Fork
 

@@ -1,4 +1,4 @@
-"""TH's operations, by torch."""
+"""TH's operations with torch."""
 
 import pytest
 import torch

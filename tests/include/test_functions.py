@@ -1,4 +1,4 @@
-"""CUDA's functions of numbers and of bits, on both backends, against torch in double and Python's integers."""
+"""CUDA's arithmetic and bit functions, on both backends, compared with torch in double and Python's integers."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""The headers by themselves: who can compile them, what their arithmetic does, where diagnostics lead."""
+"""The headers alone: which compilers accept them, their arithmetic, and the lines in diagnostics."""
 
 import ctypes
 import os

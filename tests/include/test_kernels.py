@@ -1,4 +1,4 @@
-"""Kernels of every kind (tests/fixtures/kernels), on the host and on the GPU, give what plain Python says."""
+"""Kernels of every kind (tests/fixtures/kernels), on the host and on the GPU, compared with plain Python."""
 
 import math
 

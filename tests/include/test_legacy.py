@@ -1,4 +1,4 @@
-"""The names of boost that layers use, and what they do."""
+"""boost's names that layers use, and their results."""
 
 import importlib
 

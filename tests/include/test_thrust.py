@@ -1,4 +1,4 @@
-"""thrust's names on the processor (include/caffe/util/thrust.hpp), counted out by hand or by Python."""
+"""thrust's names on the processor (include/caffe/util/thrust.hpp), compared with Python."""
 
 import bisect
 import itertools

@@ -1,4 +1,4 @@
-"""Kernel loops at copy speed: which are vector loops, and that in each hazard they give the body's own result."""
+"""Vector loops: which loops become one, and that difficult loops give the body's own result."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Every layer, from its cases.py alone: streams, CUDA graphs, more than 2^31 elements, several GPUs."""
+"""Every layer's cases: streams, CUDA graphs, more than 2^31 elements, several GPUs."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""depthwise_conv1d on long rows: kernels of known reach have a GPU kernel each, their gradients the mirrored one."""
+"""depthwise_conv1d on long rows: each kernel size with its own GPU kernel, and the gradients."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""depthwise_conv2d: how a block divides the channels and the plane decides who computes what."""
+"""depthwise_conv2d: the division of channels and plane among blocks and threads."""
 
 import pytest
 import torch

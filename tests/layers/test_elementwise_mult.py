@@ -1,4 +1,4 @@
-"""elementwise_mult, beyond its cases: other shapes, and tensors that do not fit together."""
+"""elementwise_mult beyond its cases: other shapes, and tensors that do not fit together."""
 
 import pytest
 import torch

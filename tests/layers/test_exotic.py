@@ -1,4 +1,4 @@
-"""Every layer, in the hands of those that look into a call: exporters, tracers, modes. From its cases.py alone."""
+"""Every layer's cases under exporters, tracers and modes."""
 
 import inspect
 

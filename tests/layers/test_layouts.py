@@ -1,4 +1,4 @@
-"""Every layer, from its cases.py alone: views, empty tensors."""
+"""Every layer's cases with views and empty tensors."""
 
 import pytest
 import torch

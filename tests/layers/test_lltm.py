@@ -1,4 +1,4 @@
-"""LLTM's look at its arguments before torch's own operators get them: what fits passes, what does not is named."""
+"""LLTM's checks of its arguments, before torch's own operators get them."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Every layer, from its cases.py alone: autocast, modules, threads and processes."""
+"""Every layer's cases: autocast, modules, threads and processes."""
 
 import copy
 import inspect

@@ -1,4 +1,4 @@
-"""Every layer, from its cases.py alone: torch.library, torch.compile, torch.func."""
+"""Every layer's cases: torch.library, torch.compile, torch.func."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Every layer, from its cases.py alone: what it must not take, and what it says then."""
+"""Every layer's cases: arguments that must be refused, and the errors."""
 
 import inspect
 

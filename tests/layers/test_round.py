@@ -1,4 +1,4 @@
-"""round_ste, beyond its cases: exactly a half, empty tensors, streams and several GPUs."""
+"""round_ste beyond its cases: exactly a half, empty tensors, streams and several GPUs."""
 
 import inspect
 

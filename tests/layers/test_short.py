@@ -1,4 +1,4 @@
-"""Every operator's short way, from the layers' cases: what a plan does is what the careful way does."""
+"""Every operator's short way gives the result of the careful way, for all cases."""
 
 import contextlib
 import importlib

@@ -1,4 +1,4 @@
-"""sigmoid, beyond its cases: shapes of long rows and of one row."""
+"""sigmoid beyond its cases: long rows and a single row."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Every layer, from its cases.py alone: is all there, and are its values and derivatives right?
+"""Every layer's cases: is everything there, and are values and derivatives right?
 
 `python test.py -k round_ste` runs one function's tests, `-k "cuda and float16"` one device's and dtype's."""
 

@@ -1,4 +1,4 @@
-"""What load keeps: nothing is built twice, and nothing that is half-built, foreign or changed is ever loaded."""
+"""load's cache: nothing is built twice, and no incomplete, foreign or changed entry is loaded."""
 
 import contextlib
 import os

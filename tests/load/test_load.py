@@ -1,4 +1,4 @@
-"""load: a layer's folder from anywhere, as make would build it, with nothing written to it."""
+"""load: a layer's folder from anywhere, built as by make, with nothing written to it."""
 
 import importlib
 import shutil

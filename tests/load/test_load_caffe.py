@@ -1,4 +1,4 @@
-"""load of a Caffe layer's folder: its message, its files unedited, no Python of its own."""
+"""load of a Caffe layer's folder: its message, its files unedited, no Python file."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""load_inline: what a string may be, what comes of it, and what is said of one that is wrong."""
+"""load_inline: which strings are accepted, the resulting module, and the errors."""
 
 import itertools
 import os

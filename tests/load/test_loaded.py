@@ -1,4 +1,4 @@
-"""Built folders as modules: each content once, whatever its name and its Python."""
+"""Built folders as modules: each content is imported once, under any name."""
 
 import pytest
 from support.load import filled, folder

@@ -1,4 +1,4 @@
-"""What decides whether something is built anew."""
+"""What decides whether a layer is built again."""
 
 import os
 from pathlib import Path

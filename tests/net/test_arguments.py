@@ -1,4 +1,4 @@
-"""What `caffe_net` and its nets are given that they cannot take: each error is ours and names the argument."""
+"""Wrong arguments of `caffe_net` and its nets: each error is the toolkit's, and names the argument."""
 
 import numpy as np
 import pytest

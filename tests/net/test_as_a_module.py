@@ -1,4 +1,4 @@
-"""Nets of stock layers under what torch offers every module: autocast, channels_last, DistributedDataParallel."""
+"""Nets of stock layers with torch's features for modules: autocast, channels_last, DistributedDataParallel."""
 
 import os
 import sys

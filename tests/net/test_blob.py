@@ -1,4 +1,4 @@
-"""A blob as Caffe's Python code sees it, by itself."""
+"""A blob for Caffe's Python code."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What is made of a file's layers: fields, types, parameters, and all that stands in the way."""
+"""Building a file's layers: fields, types, parameters, and errors."""
 
 import copy
 import re

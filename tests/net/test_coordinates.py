@@ -1,4 +1,4 @@
-"""How the maps of a net lie on one another: the offsets of a Crop that says none."""
+"""The geometry of a net's maps: the offsets of a Crop without offsets."""
 
 from types import SimpleNamespace
 

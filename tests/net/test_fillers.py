@@ -1,4 +1,4 @@
-"""What parameters begin with: each filler's numbers, as Caffe's filler.hpp draws them."""
+"""The fillers' numbers, as in Caffe's filler.hpp."""
 
 import math
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""The graph of a net: formats, phases, in place, shared parameters, inputs, outputs, and what is wrong with a file."""
+"""The graph of a net: formats, phases, in place, shared parameters, inputs, outputs, and errors in a file."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The shapes that a file says of its inputs, in each of the ways that there are."""
+"""The shapes of inputs in a file, in each possible form."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Stock losses and accuracy against the loops of support/caffe_reference.py, gradients against differences."""
+"""Stock losses and accuracy, compared with the loops of support/caffe_reference.py; gradients, with differences."""
 
 import importlib
 from pathlib import Path

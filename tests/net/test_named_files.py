@@ -1,4 +1,4 @@
-"""Files that a prototxt names: in the working directory, or else around the prototxt."""
+"""Files that a prototxt names: in the working directory, or around the prototxt."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What a net needs of its types, before anything is built."""
+"""The types that a net needs, before anything is built."""
 
 from layers._net.needs import Need, needs
 from layers._net.phases import TEST, TRAIN, State

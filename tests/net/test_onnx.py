@@ -1,4 +1,4 @@
-"""ONNX: the file that is written, run by onnxruntime, against the net."""
+"""ONNX: the written file, run by onnxruntime, compared with the net."""
 
 import itertools
 import json

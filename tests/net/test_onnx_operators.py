@@ -1,4 +1,4 @@
-"""The operators that an exporter can name compute what the loop computes."""
+"""The operators for exporters compute the same as the loops."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Which layers a net has: its state, the rules of its layers, and fields that would be passed over."""
+"""The layers of a net: its state, the rules of its layers, and fields that must not be ignored."""
 
 import contextlib
 

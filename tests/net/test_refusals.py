@@ -1,4 +1,4 @@
-"""Stock layers take what Caffe takes, to the last value, and refuse the next one by the layer's name."""
+"""Stock layers accept exactly the values that Caffe accepts, and refuse the next one by the layer's name."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Saved weights, to the bit, and as protobuf reads them."""
+"""Saved weights: equal bits, and readable by protobuf."""
 
 import numpy as np
 import pytest

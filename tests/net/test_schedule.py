@@ -1,4 +1,4 @@
-"""Which layer of a net writes over its bottom, and whom a norm may compute."""
+"""Which layer of a net overwrites its bottom, and which Scale a norm computes."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Parameters that layers share: who fills them, what was loaded, and their multipliers."""
+"""Shared parameters: which layer fills them, what was loaded, and their multipliers."""
 
 import itertools
 import warnings

@@ -1,4 +1,4 @@
-"""Stock types that look at more than one value, against the loops of caffe_reference.py; gradients too."""
+"""Stock types that use more than one value, compared with the loops of caffe_reference.py; also gradients."""
 
 import itertools
 import random

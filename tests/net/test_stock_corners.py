@@ -1,4 +1,4 @@
-"""Stock layers of a net where their code branches: what replaced buffers, zeros and axes come to."""
+"""Special cases of stock layers: replaced buffers, zeros and axes."""
 
 import numpy as np
 import pytest

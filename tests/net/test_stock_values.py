@@ -1,4 +1,4 @@
-"""Stock types that compute value by value, or over time, against the loops of caffe_reference.py."""
+"""Stock types that compute value by value, or over time, compared with the loops of caffe_reference.py."""
 
 import itertools
 import math

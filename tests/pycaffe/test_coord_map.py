@@ -1,4 +1,4 @@
-"""caffe.coord_map: crops of nets by their geometry, against the tops that torch computes."""
+"""caffe.coord_map: crops by geometry, compared with the tops that torch computes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""caffe.draw: the graph that Graphviz gets, and its absence."""
+"""caffe.draw: the graph for Graphviz, and its absence."""
 
 import pytest
 from google.protobuf import text_format

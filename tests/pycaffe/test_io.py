@@ -1,4 +1,4 @@
-"""caffe.io against the formulas, pixel by pixel."""
+"""caffe.io, compared with the formulas, pixel by pixel."""
 
 import numpy as np
 import pytest

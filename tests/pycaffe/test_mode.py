@@ -1,4 +1,4 @@
-"""Caffe's mode: where nets run."""
+"""Caffe's mode: the device on which nets run."""
 
 import pytest
 import torch

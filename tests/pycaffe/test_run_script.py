@@ -1,4 +1,4 @@
-"""python -m layers.caffe: a script that says `import caffe`, as a person starts it; and the module under that name."""
+"""python -m layers.caffe: a script that imports caffe, started as by a user; and the module of that name."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Which language a file is in, and what that decides."""
+"""The language of a file, and what it decides."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Stand-ins for compiled modules that nobody built."""
+"""Replacements of compiled modules that are not built."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a converted file computes, against what Python 2.7.18 with numpy 1.11.3 printed for the same lines."""
+"""The results of a converted file, compared with the output of Python 2.7.18 with numpy 1.11.3."""
 
 import textwrap
 

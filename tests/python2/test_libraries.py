@@ -1,4 +1,4 @@
-"""Old names of libraries: each gives what the library of its time gave."""
+"""Old names of libraries give the old results."""
 
 import pickle
 import sys

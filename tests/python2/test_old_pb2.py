@@ -1,4 +1,4 @@
-"""A caffe_pb2.py that protoc 2 or 3 wrote, as repositories have it beside their scripts."""
+"""A caffe_pb2.py that protoc 2 or 3 wrote, as in repositories."""
 
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto

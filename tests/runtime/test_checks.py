@@ -1,4 +1,4 @@
-"""Checks of arguments: what passes, and the words of what does not."""
+"""Checks of arguments: accepted values, and the errors."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A library's file that is not whole is refused before the loader opens it."""
+"""An incomplete library file is refused before the loader opens it."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""How messages describe what came."""
+"""How messages describe values."""
 
 import pathlib
 

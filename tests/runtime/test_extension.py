@@ -1,4 +1,4 @@
-"""What a plan may not change: whatever surrounds a call that is like the one before."""
+"""What a plan must not change: modes, streams and settings around a repeated call."""
 
 import gc
 import sys

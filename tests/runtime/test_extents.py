@@ -1,4 +1,4 @@
-"""What a header says of its tensors' sizes, and that no C function is given less memory than that."""
+"""The tensors' sizes in a header: no C function gets a smaller tensor."""
 
 import importlib
 import json

@@ -1,4 +1,4 @@
-"""What fails in C++ becomes a Python exception that says where, and nothing is left behind."""
+"""A failure in C++ becomes a Python exception with the place, and leaves nothing behind."""
 
 import sys
 import threading

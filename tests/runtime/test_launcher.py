@@ -1,4 +1,4 @@
-"""From tensors to a C function: what C takes as it is, what Python converts first, and what is refused."""
+"""From tensors to a C function: what C accepts, what Python converts first, and what is refused."""
 
 import gc
 import inspect

@@ -1,4 +1,4 @@
-"""The numbers that a C function takes and returns, and the alignment of its tensors: each C type, at its ends."""
+"""The numbers and alignments of a C function's arguments: each C type, at its limits."""
 
 import ctypes
 import importlib

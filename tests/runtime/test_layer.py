@@ -1,4 +1,4 @@
-"""A layer whose libraries are not built, and what to type then."""
+"""The error for a layer whose libraries are not built."""
 
 import re
 

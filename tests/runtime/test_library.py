@@ -1,4 +1,4 @@
-"""The built library as a file: what it needs, what loads it, what it says where it does not fit."""
+"""The built library as a file: what it needs, what loads it, and the error where it does not fit."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""Operators of any signature: which arguments are tensors, which may be None, what an error may hide."""
+"""Operators of any signature: which arguments are tensors, which may be None, and errors."""
 
 import sys
 import types

@@ -1,4 +1,4 @@
-"""One library under two packages' names."""
+"""One library under the names of two packages."""
 
 import importlib
 

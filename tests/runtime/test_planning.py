@@ -1,4 +1,4 @@
-"""A plan by itself: when there is none, which GPU is current while it runs, what the table of plans holds on to."""
+"""A plan alone: when there is none, which GPU is current while it runs, what the table of plans keeps alive."""
 
 import ctypes
 import weakref

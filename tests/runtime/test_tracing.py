@@ -1,4 +1,4 @@
-"""What a layer says to torch's tracers that cannot look into it."""
+"""Errors for torch's tracers that cannot trace into a layer."""
 
 import warnings
 

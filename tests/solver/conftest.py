@@ -1,4 +1,4 @@
-"""What the tests of this folder share."""
+"""Fixtures of this folder."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Snapshots of a solver: read back what was written; other files are refused and change nothing."""
+"""Snapshots of a solver: they are read back as written; other files are refused, and change nothing."""
 
 import copy
 

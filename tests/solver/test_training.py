@@ -1,4 +1,4 @@
-"""Caffe's loop: killed and resumed it gives the same weights; tests, snapshots and refusals."""
+"""Caffe's loop: killed and resumed, it gives the same weights; tests, snapshots and refusals."""
 
 import os
 import re

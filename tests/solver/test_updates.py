@@ -1,4 +1,4 @@
-"""The updates and rates, against the same formulas written out for one number at a time, in double."""
+"""The updates and rates, compared with the formulas for one number at a time, in double."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""A small tree of the shape of a Caffe fork, and `port` run on it."""
+"""A small tree like a Caffe fork, and `port` run on it."""
 
 import re
 import sys

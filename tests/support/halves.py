@@ -1,4 +1,4 @@
-"""Numbers at which conversions to half types go wrong, and how their results are compared."""
+"""Numbers whose conversion to half types is difficult, and the comparison of results."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""The known types one value after the other, from their sources' definitions."""
+"""The known types, one value after the other, from their sources' definitions."""
 
 import itertools
 import math

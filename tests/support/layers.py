@@ -1,4 +1,4 @@
-"""What the tests of every layer share: which points they are for, a layer's operators, its module."""
+"""Shared by the tests of every layer: their points, a layer's operators, its module."""
 
 import inspect
 

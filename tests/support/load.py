@@ -1,4 +1,4 @@
-"""What the tests of load share: a cache of this session's, a compiler that tells when it is started, user's sources."""
+"""Shared by the tests of load: a cache for this session, a compiler that records its starts, user's sources."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What the tests of whole nets share."""
+"""Shared by the tests of whole nets."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""Runs make new's tool, and its launchers of a text alone."""
+"""Runs make new's tool, and makes launchers of a text."""
 
 import subprocess
 import sys

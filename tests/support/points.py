@@ -1,4 +1,4 @@
-"""A Point: one case of a layer on one input, device and dtype; and the grids of points that tests are run on.
+"""A Point: one case of a layer on one input, device and dtype; and the grids of points for tests.
 
 The points come from the layers' cases.py alone.
 """

@@ -1,4 +1,4 @@
-"""Folders of .proto files, and what is made of them."""
+"""Folders of .proto files, and the results of reading them."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A small net for caffe.Net, its blobs by torch alone, and arrays of random numbers."""
+"""A small net for caffe.Net, its blobs by torch, and arrays of random numbers."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""Texts of CUDA for the rewriters, and what is read of them."""
+"""CUDA texts for the rewriters, and the results of reading them."""
 
 from support.workshop import FIXTURES
 

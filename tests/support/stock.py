@@ -1,4 +1,4 @@
-"""The layers of tests/fixtures/caffe_stock: the core's math and stock layers, run in each way there is."""
+"""The layers of tests/fixtures/caffe_stock: the core's math and stock layers, run in each possible way."""
 
 import importlib
 

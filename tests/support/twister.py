@@ -1,4 +1,4 @@
-"""Boost's numbers, drawn one by one."""
+"""Boost's random numbers, drawn one by one."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What make verify says of a layer."""
+"""Runs make verify on a layer, and returns its output."""
 
 import re
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""A net with blobs of each kind, its weights by protobuf itself."""
+"""A net with blobs of each kind, and its weights, written by protobuf itself."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Building in a test: make itself, layers that are built once for a whole run, and a Workshop of tiny layers."""
+"""Building in a test: make itself, layers that are built once per run, and a Workshop of tiny layers."""
 
 import contextlib
 import fcntl

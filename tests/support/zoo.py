@@ -1,4 +1,4 @@
-"""The layers of tests/fixtures/caffe_zoo as modules, in each place where they run."""
+"""The layers of tests/fixtures/caffe_zoo as modules, on each device and mode."""
 
 import importlib
 

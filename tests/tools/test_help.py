@@ -1,4 +1,4 @@
-"""A tool that somebody may type says what it takes, and does nothing else."""
+"""Each tool's --help prints its arguments, and does nothing else."""
 
 import runpy
 import sys

@@ -1,4 +1,4 @@
-"""The tool that puts careless mistakes into the tree: where it puts them, and that it tells who noticed."""
+"""The tool that puts mistakes into the tree: where it puts them, and which test it reports."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Random nets: what the plain evaluation says of nets by hand, and that mistakes in the toolkit are found."""
+"""Random nets: the separate evaluation agrees with results by hand, and mistakes in the toolkit are found."""
 
 import random
 import re

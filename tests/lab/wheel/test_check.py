@@ -1,4 +1,4 @@
-"""What is made of the checkers' words: each is asked of each wheel, and only good words pass."""
+"""The report on a wheel: every checker runs on every wheel, and only good results pass."""
 
 import subprocess
 import sys

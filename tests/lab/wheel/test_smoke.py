@@ -1,4 +1,4 @@
-"""A wheel where no compiler is: what is installed, what each program may see, and which words are good."""
+"""A wheel without a compiler: what is installed, what each program may see, and which output is right."""
 
 import subprocess
 import sys

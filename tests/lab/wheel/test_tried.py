@@ -1,4 +1,4 @@
-"""A wheel under several Pythons: the steps of each, and a row of the table."""
+"""A wheel under several Pythons: the steps for each, and a row of the table."""
 
 import hashlib
 import subprocess

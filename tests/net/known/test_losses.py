@@ -1,4 +1,4 @@
-"""MultiBoxLoss, CenterLoss, FocalLoss, and how detections are judged: DetectionEvaluate, BoxAnnotatorOHEM."""
+"""MultiBoxLoss, CenterLoss, FocalLoss, DetectionEvaluate, BoxAnnotatorOHEM."""
 
 import itertools
 

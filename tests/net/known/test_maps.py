@@ -1,4 +1,4 @@
-"""MS-CNN's and Cascade R-CNN's types: losses of maps of boxes, and what is found."""
+"""MS-CNN's and Cascade R-CNN's types: losses of maps of boxes, and their outputs."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""What Cascade R-CNN and MS-CNN learn from: ProposalTarget, BboxAccuracy, DetectionGroupLoss and -Accuracy."""
+"""Training types of Cascade R-CNN and MS-CNN: ProposalTarget, BboxAccuracy, DetectionGroupLoss and -Accuracy."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""caffe_pb2: the messages of old files and of solvers, as the binary and the text format have them."""
+"""caffe_pb2: the messages of old files and of solvers, in binary and text format."""
 
 import pytest
 from google.protobuf import text_format

@@ -1,4 +1,4 @@
-"""Whose messages caffe_pb2 has."""
+"""Where caffe_pb2's messages come from."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""The Caffe core, which Caffe layers stand on: checks, memory, blobs, fillers, and the C ABI, on the host.
+"""The Caffe core: checks, memory, blobs, fillers, and the C ABI, on the host.
 
 The programs under tests/fixtures/caffe_core are compiled against the headers as a layer is, and say what happens.
 """

@@ -1,4 +1,4 @@
-"""The race finder (SANITIZE=races): kernels with a race are told with kernel, lines and element, others are not."""
+"""The race finder (SANITIZE=races): kernels with a race are reported with kernel, lines and element; others are not."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""CPU functions that are no code beside kernels: what is found, and that the kernels run instead."""
+"""CPU functions without code beside kernels: they are found, and the kernels run instead."""
 
 import importlib
 import re

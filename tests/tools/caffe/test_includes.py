@@ -1,4 +1,4 @@
-"""Includes of forks that name no file of the layer."""
+"""Includes of forks that do not name a file of the layer."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the build makes for a Caffe layer's folder."""
+"""The build's files for a Caffe layer's folder."""
 
 import os
 import re

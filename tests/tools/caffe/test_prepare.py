@@ -1,4 +1,4 @@
-"""What tools.caffe.prepare reads of a layer's folder."""
+"""tools.caffe.prepare on a layer's folder."""
 
 import pytest
 

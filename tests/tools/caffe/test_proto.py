@@ -1,4 +1,4 @@
-"""A layer's messages: .proto files as people write them, and what is wrong with others."""
+"""A layer's messages: .proto files as users write them, and errors in them."""
 
 import os
 from pathlib import Path

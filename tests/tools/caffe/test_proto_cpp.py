@@ -1,4 +1,4 @@
-"""Caffe layers' messages: the accessors in C++ against protobuf's own runtime."""
+"""Caffe layers' messages: the C++ accessors, compared with protobuf's own runtime."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""What a source registers."""
+"""The types that a source registers."""
 
 import pytest
 

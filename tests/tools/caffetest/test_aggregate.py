@@ -1,4 +1,4 @@
-"""Files of tested layers to which no include leads."""
+"""Files of tested layers that no include names."""
 
 import pytest
 

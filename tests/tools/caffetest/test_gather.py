@@ -1,4 +1,4 @@
-"""make caffetest: what a fork's own tests need of the fork."""
+"""make caffetest: the files that a fork's own tests need."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""make caffetest: what is said of one backend's run, and the status that it gives."""
+"""make caffetest: the output for one backend, and the exit status."""
 
 import io
 import re

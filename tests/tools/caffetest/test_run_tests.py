@@ -1,4 +1,4 @@
-"""make caffetest: the numbers that tests draw, and how a built library of tests is run."""
+"""make caffetest: the tests' random numbers, and running a built library of tests."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""The numbers that Caffe's tests draw are boost's."""
+"""The random numbers of Caffe's tests are boost's."""
 
 import numpy
 import pytest

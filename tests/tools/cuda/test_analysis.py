@@ -1,4 +1,4 @@
-"""What is read off a kernel: its launches, its loops, and whether the host may run it as a range (kRange)."""
+"""The analysis of a kernel: its launches, its loops, and whether the host may run it as a range (kRange)."""
 
 import pytest
 from support.rewriting import analyse

@@ -1,4 +1,4 @@
-"""Conditionals that choose an atomic for nvcc: the host's threads run at the same time, too."""
+"""Conditionals that choose an atomic for nvcc choose it for the host, too."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What a kernel's loop surely touches: no more than that may be asked of a tensor's memory."""
+"""The elements that a kernel's loop certainly uses, and no more."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The rewriter for nvcc: which loops a file beside the source keeps."""
+"""The rewriter for nvcc: the loops that a file beside the source keeps."""
 
 import pytest
 

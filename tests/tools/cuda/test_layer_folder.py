@@ -1,4 +1,4 @@
-"""Which file of a Caffe layer's folder an #include means."""
+"""The file of a Caffe layer's folder for an #include."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Brackets that do not close."""
+"""Brackets that do not match."""
 
 import pytest
 

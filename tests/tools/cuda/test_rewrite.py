@@ -1,4 +1,4 @@
-"""The source rewriter: golden pairs, refusals, and the command itself.
+"""The source rewriter: pairs of input and output, refusals, and the command.
 
 rewrite/x.cu is rewritten to exactly x.expected (a local header sub/y.h to sub/y.h.expected);
 rewrite/caffe is a Caffe layer's folder, rewritten for both compilers: x.host.expected, x.nvcc.expected.

@@ -1,4 +1,4 @@
-"""What is read of a source's outline: includes, brackets that do not close, the function around a place."""
+"""A source's outline: includes, brackets that do not match, the function around a place."""
 
 from support.rewriting import TEXT
 

@@ -1,4 +1,4 @@
-"""What the host's rewriter refuses, and which branches it reads."""
+"""The rewriter for the host: what it refuses, and which branches it reads."""
 
 import re
 

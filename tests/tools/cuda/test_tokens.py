@@ -1,4 +1,4 @@
-"""Lists of tokens: where launches open, and a text that a parser can read."""
+"""Lists of tokens: the positions of launches, and a text that a parser can read."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which kernel loops may move 16 bytes at once: what is decided of each body, with its pointers."""
+"""Which kernel loops become vector loops: the decision for each body, and its pointers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What `make ffi` finds."""
+"""The build scripts that `make ffi` finds."""
 
 import pytest
 

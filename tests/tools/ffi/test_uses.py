@@ -1,4 +1,4 @@
-"""What C code does with its tensors, by its text."""
+"""How C code uses its tensors, by its text."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The C++ that is written around an extension's C functions."""
+"""The C++ around an extension's C functions."""
 
 import pytest
 

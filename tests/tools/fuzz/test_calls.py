@@ -1,4 +1,4 @@
-"""make fuzz: the calls that are drawn."""
+"""make fuzz: the random calls."""
 
 import hypothesis
 import torch

@@ -1,4 +1,4 @@
-"""make fuzz's tool: what is wrong is found, a crash too; what is right or refused in the layer's own words is not."""
+"""make fuzz: wrong results and crashes are findings; right results and the layer's own errors are not."""
 
 import faulthandler
 import os

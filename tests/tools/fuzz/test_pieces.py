@@ -1,4 +1,4 @@
-"""What make fuzz's calls are made of, piece by piece: one that tries less finds less, and says nothing."""
+"""The parts of make fuzz's calls: a missing part would find less without an error."""
 
 import math
 from types import SimpleNamespace

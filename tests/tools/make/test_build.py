@@ -1,4 +1,4 @@
-"""make: what it builds anew and what not, how it fails, and what it says then."""
+"""make: what it builds again and what not, its failures, and their messages."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What make says when something is wrong: the layer, the file and the line, the setting, the folder."""
+"""make's messages for errors: the layer, the file and the line, the setting, the folder."""
 
 import json
 import os

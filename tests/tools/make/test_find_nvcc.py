@@ -1,4 +1,4 @@
-"""Where nvcc is looked for, in which order, and what stands behind a link or a script."""
+"""The search for nvcc: its order, and links and scripts."""
 
 import os
 

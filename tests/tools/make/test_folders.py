@@ -1,4 +1,4 @@
-"""What make sees in a folder: which kind of layer, of which files, and what its sources ask for."""
+"""The layers that make finds in a folder: their kind, their files, and their features."""
 
 import os
 

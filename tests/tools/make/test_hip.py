@@ -1,4 +1,4 @@
-"""The third backend, as far as it goes without its GPU: the commands, and where hipcc is, a library of them."""
+"""The HIP backend without its GPU: the commands and, if hipcc is installed, a library."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What a caller gives and what lies in a folder is a name, never text that make or a shell reads as its own."""
+"""Names from users and folders are never interpreted by make or a shell."""
 
 import os
 import re

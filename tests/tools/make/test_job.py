@@ -1,4 +1,4 @@
-"""What one run of make builds, and the folders that it may empty."""
+"""A run of make: its content, and the folders that it may empty."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What the linker's words are made into."""
+"""The messages made from the linker's output."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""tools.make.makefile: of what files the Caffe core's objects are made, and how."""
+"""tools.make.makefile: the files and recipes of the Caffe core's objects."""
 
 import os
 import re

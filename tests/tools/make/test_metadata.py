@@ -1,4 +1,4 @@
-"""The file beside each library says what is true of it."""
+"""The file beside each library describes it correctly."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""For which GPUs nvcc compiles."""
+"""The GPUs for which nvcc compiles."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What make says at its end, as a whole."""
+"""The end of make's output, as a whole."""
 
 import os
 from types import SimpleNamespace

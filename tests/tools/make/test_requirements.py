@@ -1,4 +1,4 @@
-"""What `make` needs of Python's packages and of the machine: found, installed, or named with a line to copy."""
+"""The Python packages and programs that `make` needs: found, installed, or named with a command."""
 
 import os
 import subprocess

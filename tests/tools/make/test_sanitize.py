@@ -1,4 +1,4 @@
-"""make sanitize: what is built and run, in which order, and whose status it is."""
+"""make sanitize: what it builds and runs, in which order, and its exit status."""
 
 import sys
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""The Makefile's settings: what is made of them, what is refused, and what is told to whom."""
+"""The Makefile's settings: their values, refusals, and messages."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What make makes anew though nothing is newer: inputs that changed, and have an old time.
+"""What make builds again though nothing is newer: changed inputs with an old time.
 
 A record decides that, before any compiler starts. So most tests here write what compilers would have written, and ask
 the record. Two of them build.

@@ -1,4 +1,4 @@
-"""Each layer's run, for its line of the table: right, wrong, crashed, without an end."""
+"""Each layer's run for its line of the table: right, wrong, crashed, endless."""
 
 import os
 import shutil

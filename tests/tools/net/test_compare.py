@@ -1,4 +1,4 @@
-"""make verify-net: what it compares, and that a comparison says something."""
+"""make verify-net: what it compares, and that the comparison finds errors."""
 
 from math import inf, nan
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""make net and make verify-net: what they print, what they ask of port and of make, and their status."""
+"""make net and make verify-net: their output, their calls of port and make, and their status."""
 
 import io
 import itertools

@@ -1,4 +1,4 @@
-"""make net: layers without bottoms, and inputs whose shapes nobody says."""
+"""make net: layers without bottoms, and inputs without a shape."""
 
 import io
 from types import SimpleNamespace

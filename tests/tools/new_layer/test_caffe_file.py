@@ -1,4 +1,4 @@
-"""Pieces of a Caffe layer's .cu: which of them the preprocessor drops, by g++'s own."""
+"""Pieces of a Caffe layer's .cu: which of them the preprocessor drops, compared with g++'s."""
 
 import re
 import subprocess

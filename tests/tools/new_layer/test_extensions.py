@@ -1,4 +1,4 @@
-"""make new FROM=: what extensions of torch have and Caffe layers have not."""
+"""make new FROM=: features of torch extensions that Caffe layers lack."""
 
 import importlib
 

@@ -1,4 +1,4 @@
-"""make new FROM=: a layer out of a Caffe .cu builds, and computes."""
+"""make new FROM=: a layer from a Caffe .cu builds, and computes."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""make new FROM=: what the launchers of kernels look like."""
+"""make new FROM=: the launchers of kernels."""
 
 import pytest
 from support.new_layer import derive, kernel

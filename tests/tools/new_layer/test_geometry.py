@@ -1,4 +1,4 @@
-"""make new FROM=: which grid and block a launcher takes."""
+"""make new FROM=: the grid and block of a launcher."""
 
 import re
 

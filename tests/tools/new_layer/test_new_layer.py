@@ -1,4 +1,4 @@
-"""make new: a plain layer passes the suite as written; what is refused."""
+"""make new: a new layer passes its tests as written; refusals."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""A type that is on another branch, or at a submodule's commit, is named with the command that gets it."""
+"""A type on another branch, or at a submodule's commit: the message has the command to get it."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""make port: what is said of a compiler's error."""
+"""make port: the advice for a compiler's error."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""make port: what a fork added to the core's classes."""
+"""make port: additions of a fork to the core's classes."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""make port: what a fork added to files that here are the toolkit's."""
+"""make port: additions of a fork to files that the toolkit replaces."""
 
 import importlib
 import re

@@ -1,4 +1,4 @@
-"""make port, on layers that are published as files alone, in no tree. The same files in a tree are the reference."""
+"""make port on layers without a tree. The same files in a tree are the reference."""
 
 import shutil
 

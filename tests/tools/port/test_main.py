@@ -1,4 +1,4 @@
-"""make port's words as a whole: of one type, and of all with what the compiler says."""
+"""make port's output: for one type, and for all with the compiler's errors."""
 
 import pytest
 

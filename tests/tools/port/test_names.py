@@ -1,4 +1,4 @@
-"""make port, on a small tree of the shape of a Caffe fork: functions that a layer calls and another file defines."""
+"""make port on a small tree like a Caffe fork: functions that a layer calls and another file defines."""
 
 import pytest
 from support.fork import names

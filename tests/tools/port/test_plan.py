@@ -1,4 +1,4 @@
-"""make port, on a small tree of the shape of a Caffe fork: what is copied."""
+"""make port on a small tree like a Caffe fork: the copied files."""
 
 import hashlib
 import re

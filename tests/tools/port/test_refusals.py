@@ -1,4 +1,4 @@
-"""make port: what is refused, and with which words."""
+"""make port: refusals and their messages."""
 
 import re
 

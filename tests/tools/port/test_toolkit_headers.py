@@ -1,4 +1,4 @@
-"""make port: macros that a fork added to headers that here are the toolkit's."""
+"""make port: macros that a fork added to headers that the toolkit replaces."""
 
 import re
 

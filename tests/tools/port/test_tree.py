@@ -1,4 +1,4 @@
-"""make port: what a fork's tree has, wherever it lies."""
+"""make port: reading a fork's tree."""
 
 from support.fork import names
 

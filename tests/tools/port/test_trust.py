@@ -1,4 +1,4 @@
-"""port writes where it was told to, removes what it wrote, and reads the tree that it was given."""
+"""port writes only to its folder, removes only its own files, and reads only the given tree."""
 
 import pytest
 

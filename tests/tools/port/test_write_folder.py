@@ -1,4 +1,4 @@
-"""make port: which messages, macros and settings are written to the folder beside the fork's files."""
+"""make port: the messages, macros and settings that it writes beside the fork's files."""
 
 import pytest
 from support.fork import CORE, names

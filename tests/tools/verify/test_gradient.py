@@ -1,4 +1,4 @@
-"""What differences say of a gradient: which elements are looked at, and when they are wrong."""
+"""The check by finite differences: which elements it tests, and when they are wrong."""
 
 from types import SimpleNamespace
 

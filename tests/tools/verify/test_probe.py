@@ -1,4 +1,4 @@
-"""make verify: one layer object, called directly, with memory that holds other values before."""
+"""make verify: one layer object, called directly, with other values in its memory before."""
 
 import importlib
 import re

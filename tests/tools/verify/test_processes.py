@@ -1,4 +1,4 @@
-"""make verify: a layer that crashes, or has no end."""
+"""make verify: a layer that crashes, or never ends."""
 
 import re
 import subprocess

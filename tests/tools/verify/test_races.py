@@ -1,4 +1,4 @@
-"""make verify: what the race finder says, in words."""
+"""make verify: the race finder's report."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The run of every case, for the checkers of make sanitize, on copies of the tree's own layers."""
+"""The run of every case, for the checkers of make sanitize, on copies of the toolkit's layers."""
 
 import shutil
 import sys

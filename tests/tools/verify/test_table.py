@@ -1,4 +1,4 @@
-"""What make verify says at its end, and the status that belongs to it."""
+"""The last line of make verify, and its exit status."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""make verify's judgement by pieces: what two ways differ by, whose gradients are asked for, races in words."""
+"""make verify's judgement: differences between two ways, the checked gradients, and races."""
 
 from types import SimpleNamespace
 

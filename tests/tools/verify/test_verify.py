@@ -1,4 +1,4 @@
-"""make verify's tool: layers with a mistake each are caught, right ones pass, on tests/fixtures/caffe_crooked."""
+"""make verify: layers with a mistake are caught, right ones pass (tests/fixtures/caffe_crooked)."""
 
 import importlib
 import re

@@ -1,4 +1,4 @@
-"""What make verify calls a layer on: its small cases, and shapes and numbers that it guesses."""
+"""The inputs of make verify: small cases, and guessed shapes and values."""
 
 from types import SimpleNamespace
 

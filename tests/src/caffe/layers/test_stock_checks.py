@@ -1,4 +1,4 @@
-"""What the stock layers of the core refuse: each CHECK with its message."""
+"""The CHECKs of the core's stock layers, with their messages."""
 
 import pytest
 import torch

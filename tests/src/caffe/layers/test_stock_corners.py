@@ -1,4 +1,4 @@
-"""The stock layers of the core where their code branches: one gradient alone, in place, defaults, large values."""
+"""Special cases of the core's stock layers: a single gradient, in place, defaults, large values."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The stock layers of the core, against torch in double."""
+"""The core's stock layers, compared with torch in double."""
 
 import itertools
 

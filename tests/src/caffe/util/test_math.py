@@ -1,4 +1,4 @@
-"""The core's math, called from a layer of caffe_stock, against torch in double."""
+"""The core's math, called from a layer of caffe_stock, compared with torch in double."""
 
 import math
 
