@@ -277,7 +277,8 @@ class Builder:
             return self._ported(spec, ported)
         if spec.type == "Python" and self.options.python is not None:
             return python_layer(spec, self.options.python)
-        if spec.type and spec.type != "Python" and not spec.tops:
+        # A loss may leave out its top. To leave out the loss would change what is trained.
+        if spec.type and spec.type != "Python" and not spec.tops and "loss" not in spec.type.lower():
             self.notes.append(f"line {spec.line}: {spec.name!r} ({spec.type}) is left out: it has no top")
             return None
         if spec.type and spec.type != "Python":

@@ -223,3 +223,5 @@ def test_a_layer_of_no_known_type_without_tops_is_left_out():
     assert net.outputs == ["z"] and net(torch.zeros(2, 3)).shape == (2, 2)
     with pytest.raises(CaffeValueError, match="no such layer here"):
         caffe_net(text + 'layer { name: "w" type: "MatWrite" bottom: "z" top: "v" }')
+    with pytest.raises(CaffeValueError, match="no such layer here"):  # a loss may leave out its top
+        caffe_net(text + 'layer { name: "w" type: "MyLossLayer" bottom: "z" }')
