@@ -81,7 +81,7 @@ enum Activation : int { kIdentity, kRelu, kRelu6, kSilu, kGelu };
 // 2^x and 1 / x by one instruction of the GPU, to a unit or two in the last place. exp and / take five times as long,
 // and a kernel at copy speed has no time for them.
 __device__ __forceinline__ float power_of_2(float x) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 500
+#ifdef __CUDA_ARCH__
   asm("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
   return x;
 #else
@@ -89,7 +89,7 @@ __device__ __forceinline__ float power_of_2(float x) {
 #endif
 }
 __device__ __forceinline__ float inverse(float x) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 500
+#ifdef __CUDA_ARCH__
   asm("rcp.approx.ftz.f32 %0, %0;" : "+f"(x));
   return x;
 #else
