@@ -1,3 +1,8 @@
+from __future__ import annotations
+
+import functools
+import importlib
+
 import torch
 import torch.nn.functional as F
 
@@ -8,9 +13,11 @@ class ROIPooling(KnownLayer):
     """The maximum of each of pooled_h x pooled_w bins of each region; 0 where a bin is outside of the image.
 
     Regions are rows (item, left, top, right, bottom) in the input's pixels; times spatial_scale, rounded, ends
-    included. `pad_ratio` widens them (cascade-rcnn). The gradient goes to the first pixel that has the maximum.
+    included. `pad_ratio` widens them (cascade-rcnn). The gradient goes to the first pixel that has the maximum. A GPU
+    adds it up by atomics, which Caffe does not: it may differ in the last bit from run to run.
 
-    embedding_bag computes the maxima: a bin is a bag of pixels, and the table has a row of channels for each pixel.
+    embedding_bag computes the maxima: a bin is a bag of pixels, and the table has a row of channels for each pixel. On a
+    GPU, torchvision's roi_pool runs if it is installed. It computes the same in a sixth of the time.
     """
 
     types = ("ROIPooling",)
@@ -32,56 +39,80 @@ class ROIPooling(KnownLayer):
         return [(regions[0], x[1], *self.pooled)]
 
     def forward(self, x, regions):
-        wide = torch.promote_types(
-            regions.dtype, torch.float32
-        )  # half precision cannot represent odd numbers above 2048
-        bags, starts = self.bags(regions.detach().reshape(-1, 5).to(wide), x.shape)
-        pixels = x.permute(0, 2, 3, 1).reshape(-1, x.shape[1])
-        top = F.embedding_bag(bags, pixels, starts, mode="max", include_last_offset=True)
-        top = top[: regions.shape[0] * self.pooled[0] * self.pooled[1]]
-        top = top.reshape(regions.shape[0], *self.pooled, x.shape[1])
-        return top.permute(0, 3, 1, 2)
+        # Half precision has no odd numbers above 2048.
+        regions = regions.detach().reshape(-1, 5)
+        regions = regions.to(torch.promote_types(regions.dtype, torch.float32))
+        if self.pad_ratio:
+            low, high = regions[:, 1:3], regions[:, 3:]
+            pad = (high - low + 1) * self.pad_ratio
+            regions = torch.cat((regions[:, :1], low - pad, high + pad), 1)
+        if x.is_cuda and not torch.compiler.is_compiling() and (roi_pool := _of_torchvision()):
+            wide = torch.promote_types(x.dtype, regions.dtype)
+            return roi_pool(x.to(wide), regions.to(wide), self.scale, *self.pooled)[0].to(x.dtype)
+        return self.by_bags(x, regions)
 
-    def bags(self, regions, shape):
+    def by_bags(self, x, regions):
+        """The top, by torch alone."""
+        height, width = x.shape[2:]
+        (left, top), (across, down) = self.edges(regions, height, width)
+        row = regions[:, :1].long() * height + top
+        corner = (row * width)[:, :, None] + left[:, None, :]
+        area = (down[:, :, None] * across[:, None, :]).reshape(-1)
+        wide = across.clamp(min=1)[:, None, :].expand_as(corner)
+        pixel, ends = self.bags(corner.reshape(-1), wide.reshape(-1), area, height, width)
+        pixels = x.permute(0, 2, 3, 1).reshape(-1, x.shape[1])
+        top = F.embedding_bag(pixel, pixels, ends, mode="max", include_last_offset=True)
+        top = top[: len(area)] if len(top) > len(area) else top
+        return top.reshape(len(regions), *self.pooled, x.shape[1]).permute(0, 3, 1, 2)
+
+    def bags(self, corner, wide, area, height: int, width: int):
         """The numbers of all bins' pixels, one bin after the other, and where each bin begins and the last one ends.
 
         In a graph sizes must not depend on the regions' values. So there is room for the largest bins, and the unused
         rest is split into short bags, because one GPU thread reads a whole bag.
         """
-        height, width = shape[2:]
-        (top, tall), (left, wide) = (self.edges(regions, i, size) for i, size in enumerate((height, width)))
-        corner = regions[:, 0].long()[:, None, None] * (height * width) + top[:, :, None] * width
-        corner = (corner + left[:, None, :]).reshape(-1)
-        wide = wide[:, None, :].expand(-1, self.pooled[0], -1)
-        area, wide = (tall[:, :, None] * wide).reshape(-1), wide.reshape(-1).clamp(min=1)
         starts = F.pad(area.cumsum(0), (1, 0))
-        if torch.compiler.is_compiling():
-            # Neighbouring bins share at most a row or a column.
-            places = regions.shape[0] * (height + self.pooled[0]) * (width + self.pooled[1])
-            rest = torch.arange(_BAG, places + _BAG, _BAG, device=regions.device) + starts[-1]
-        else:
-            places, rest = int(starts[-1]), starts[:0]
-        place = torch.arange(places, device=regions.device)
-        ended = torch.zeros(places + 1, dtype=torch.long, device=regions.device)
-        bag = ended.index_add_(0, starts[1:], torch.ones_like(area))[:places].cumsum(0)
-        is_pixel = bag < area.shape[0]
-        bag = bag.clamp(max=area.shape[0] - 1)
-        inside, wide = place - starts[bag], wide[bag]
-        pixel = corner[bag] + inside // wide * width + inside % wide
-        return torch.where(is_pixel, pixel, 0), torch.cat((starts, rest.clamp(max=places)))
+        in_graph = torch.compiler.is_compiling()
+        # Neighbours share a row or a column at most.
+        most = len(area) // (self.pooled[0] * self.pooled[1])
+        most *= (height + self.pooled[0]) * (width + self.pooled[1])
+        places = most if in_graph else int(starts[-1])
+        place = torch.arange(places, device=area.device)
+        bag = torch.searchsorted(starts[1:], place, right=True)
+        of_bag = torch.stack((corner, wide, starts[:-1]))
+        own = bag.clamp(max=len(area) - 1) if in_graph else bag
+        corner, wide, first = of_bag.index_select(1, own).unbind()
+        inside = place - first
+        pixel = corner + inside // wide * width + inside % wide
+        if not in_graph:
+            return pixel, starts
+        rest = torch.arange(_BAG, places + _BAG, _BAG, device=area.device) + starts[-1]
+        return torch.where(bag < len(area), pixel, 0), torch.cat((starts, rest.clamp(max=places)))
 
-    def edges(self, regions, i: int, size: int):
-        """The first pixel of each bin along an axis, and how many pixels it has there: two of [regions, bins]."""
-        low, high = regions[:, 2 - i], regions[:, 4 - i]
-        if self.pad_ratio:
-            pad = (high - low + 1) * self.pad_ratio
-            low, high = low - pad, high + pad
-        first, last = (rounded(edge * self.scale) for edge in (low, high))
-        extent = divided((last - first + 1).clamp(min=1), self.pooled[i])[:, None]
-        number = torch.arange(self.pooled[i], device=regions.device, dtype=regions.dtype)
-        begin = ((number * extent).floor() + first[:, None]).clamp(0, size)
-        end = (((number + 1) * extent).ceil() + first[:, None]).clamp(0, size)
-        return begin.long(), (end - begin).clamp(min=0).long()
+    def edges(self, regions, height: int, width: int):
+        """Along x, and along y: the first pixel of each bin, and how many it has there; of [regions, bins] each."""
+        first, last = rounded(regions[:, 1:] * self.scale).split(2, 1)  # of x and y
+        extent = (last - first + 1).clamp(min=1)
+        axes = tuple(zip(reversed(self.pooled), (width, height), strict=True))
+        extent = extent / torch.stack([torch.full_like(extent[:, 0], bins) for bins, _ in axes], 1)
+        number = torch.arange(max(self.pooled) + 1, device=regions.device, dtype=regions.dtype)
+        edge, first = number * extent[..., None], first[..., None]
+        begin, end = edge[..., :-1].floor() + first, edge[..., 1:].ceil() + first
+        begins, sizes = [], []
+        for i, (bins, size) in enumerate(axes):
+            begins.append(begin[:, i, :bins].clamp(0, size).long())
+            sizes.append((end[:, i, :bins].clamp(0, size).long() - begins[i]).clamp(min=0))
+        return begins, sizes
+
+
+@functools.cache
+def _of_torchvision():
+    """torchvision's operator; None if it is not installed, or not for this torch."""
+    try:
+        importlib.import_module("torchvision")
+        return torch.ops.torchvision.roi_pool
+    except (ImportError, RuntimeError, OSError, AttributeError):
+        return None
 
 
 _BAG = 256

@@ -8,6 +8,8 @@ import torch
 from support import known_reference as reference
 from support.nets import draw, gradients_are_right, one_layer, same
 
+from layers._net.known import roi_pooling
+
 
 def regions(count, width, height, outside=0.0, seed=0):
     """Rows (item of two, left, top, right, bottom)."""
@@ -44,6 +46,30 @@ def test_roi_pooling(kind, pooled):
         wanted[place] += gradient[at].item()
     same(x.grad, wanted, 1e-12)
     assert places or kind == "none"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("installed", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.half])
+@pytest.mark.parametrize("pad", [0, 0.25])
+def test_roi_pooling_on_a_gpu(monkeypatch, installed, dtype, pad):
+    """torchvision's operator, where it is installed, and bags: the same as on the processor."""
+    x, boxes = draw(2, 3, 9, 11).relu().to(dtype), REGIONS["outside"].float()
+    text = f'type: "ROIPooling" roi_pooling_param {{ pooled_h: 3 pooled_w: 4 spatial_scale: 0.0625 pad_ratio: {pad} }}'
+    net = one_layer(text, x.shape, boxes.shape)
+    gradient = draw(len(boxes), 3, 3, 4, seed=5).round().to(dtype)  # whose sums are exact in any order
+    tops, grads = [], []
+    if installed:
+        pytest.importorskip("torchvision")
+    else:
+        monkeypatch.setattr(roi_pooling, "_of_torchvision", lambda: None)
+    for device in ("cpu", "cuda"):
+        leaf = x.to(device).requires_grad_()
+        tops.append(net(leaf, boxes.to(device)))
+        grads.append(torch.autograd.grad(tops[-1], leaf, gradient.to(device))[0])
+    assert tops[1].dtype == dtype
+    same(tops[1].detach().cpu().double(), tops[0].detach().double(), 0)
+    same(grads[1].cpu().double(), grads[0].double(), 0)
 
 
 @pytest.mark.parametrize("kind", REGIONS)
