@@ -40,7 +40,6 @@ class DetectionOutput(KnownLayer):
         )
         self.check(self.threshold >= 0, "nms_threshold must be non negative")
         self.check(0 < self.eta <= 1, "eta: expected more than 0 and at most 1")
-        self.labels = tuple(c for c in range(self.classes) if c != self.background)
 
     def top_shapes(self, offsets, scores, priors, *image):
         count = torch.Size(priors).numel() // 8
@@ -53,30 +52,38 @@ class DetectionOutput(KnownLayer):
     def forward(self, offsets, scores, priors, image=None):
         number, (priors, variances) = offsets.shape[0], priors_of(priors)
         wide = torch.promote_types(offsets.dtype, priors.dtype)
-        labels = torch.tensor(self.labels, device=scores.device)
-        scores = scores.to(wide).reshape(number, -1, self.classes).index_select(2, labels).transpose(1, 2)
-        best, order = self.candidates(scores)
+        scores = self.foreground(scores.to(wide).reshape(number, -1, self.classes).transpose(1, 2))
+        count = self.most(scores)
+        if count == 0:
+            return self.nothing(scores)[None, None]
+        best, order = (part[..., :count] for part in scores.sort(dim=2, descending=True, stable=True))
         offsets = offsets.to(wide).reshape(number, -1, self.box_classes, 4).transpose(1, 2)
         if self.box_classes > 1:
-            offsets = offsets.index_select(1, labels)
+            offsets = self.foreground(offsets)
         index = order[..., None].expand(*order.shape, 4)
         boxes = decode(
             self.code,
             priors[order],
             1 if self.variance_in_target else variances[order],
-            offsets.expand(-1, len(labels), -1, -1).gather(2, index),
+            offsets.expand(-1, order.shape[1], -1, -1).gather(2, index),
         )
         boxes = boxes.clamp(0, 1) if self.clip else boxes
         kept = suppressed(boxes, best > self.least, self.threshold, self.eta)
-        return self.rows(self.best_of(kept, best), best, boxes, labels)
+        return self.rows(self.best_of(kept, best), best, boxes)
 
-    def candidates(self, scores):
-        """The scores of each item and class, the best first, and the numbers of their priors."""
+    def foreground(self, x):
+        """All classes but the background; classes are axis 1."""
+        if not 0 <= self.background < self.classes:
+            return x
+        before, behind = x[:, : self.background], x[:, self.background + 1 :]
+        return torch.cat((before, behind), 1) if self.background else behind
+
+    def most(self, scores) -> int:
+        """The most candidates of an item and class. A graph may not ask for it."""
         count = scores.shape[2] if self.top_k < 0 else min(self.top_k, scores.shape[2])
-        if not torch.compiler.is_compiling():
-            count = min(count, int((scores > self.least).sum(2).max()) if scores.numel() else 0)
-        best, order = scores.sort(dim=2, descending=True, stable=True)
-        return best[..., :count], order[..., :count]
+        if torch.compiler.is_compiling():
+            return count
+        return min(count, int((scores > self.least).sum(2).max())) if scores.numel() else 0
 
     def best_of(self, kept, scores):
         """The keep_top_k best of each item's boxes."""
@@ -86,12 +93,19 @@ class DetectionOutput(KnownLayer):
         chosen = flat.sort(dim=1, descending=True, stable=True)[1][:, : self.keep_top_k]
         return kept & torch.zeros_like(kept).flatten(1).scatter(1, chosen, True).reshape(kept.shape)
 
-    def rows(self, kept, scores, boxes, labels):
+    def rows(self, kept, scores, boxes):
         """The top: a row for each kept box, or rows of -1."""
-        items = torch.arange(kept.shape[0], device=kept.device, dtype=boxes.dtype)
-        named = (items[:, None, None], labels.to(boxes.dtype)[:, None], scores)
+        nothing = self.nothing(boxes)
+        labels = torch.arange(kept.shape[1], device=kept.device)
+        if 0 <= self.background < self.classes:
+            labels = labels + (labels >= self.background)
+        named = (nothing[:, :1, None], labels.to(boxes.dtype)[:, None], scores)
         table = torch.cat((*(column.expand(kept.shape)[..., None] for column in named), boxes), 3)
-        nothing = F.pad(items[:, None], (0, 6), value=-1.0)
-        is_nothing = (~kept.any()).expand(len(items))
+        is_nothing = (~kept.any()).expand(len(nothing))
         table, is_row = torch.cat((table.reshape(-1, 7), nothing)), torch.cat((kept.reshape(-1), is_nothing))
         return table[is_row][None, None]
+
+    def nothing(self, like):
+        """A row of -1 for each item."""
+        items = torch.arange(like.shape[0], device=like.device, dtype=like.dtype)
+        return F.pad(items[:, None], (0, 6), value=-1.0)
