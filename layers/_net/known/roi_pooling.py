@@ -16,8 +16,8 @@ class ROIPooling(KnownLayer):
     included. `pad_ratio` widens them (cascade-rcnn). The gradient goes to the first pixel that has the maximum. A GPU
     adds it up by atomics, which Caffe does not: it may differ in the last bit from run to run.
 
-    embedding_bag computes the maxima: a bin is a bag of pixels, and the table has a row of channels for each pixel. On a
-    GPU, torchvision's roi_pool runs if it is installed. It computes the same in a sixth of the time.
+    embedding_bag computes the maxima: a bin is a bag of pixels, and the table has a row of channels for each pixel. On
+    a GPU, torchvision's roi_pool runs if it is installed. It computes the same in a sixth of the time.
     """
 
     types = ("ROIPooling",)
