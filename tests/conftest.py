@@ -1,7 +1,7 @@
-"""Which tests are run on this machine, on which points, and what they are given.
+"""pytest's hooks and the shared fixtures.
 
-A test asks for points by the name of a grid (support/points.py) and is run once for each of its points. What needs
-a GPU is not collected where there is none, and counted once, at the end.
+A test names a grid of points (support/points.py), and runs once for each point. Without a GPU, GPU tests are not
+collected; the last line counts them.
 """
 
 import atexit
@@ -30,7 +30,7 @@ from tools.make.find_nvcc import find
 
 pytest_plugins = ["support.fork", "support.load", "support.stock", "support.zoo"]
 
-# For a folder of somebody's layers: the tests of every layer, and none of the toolkit's own.
+# The tests that run for the layers of another folder: those of every layer, and none of the toolkit's own.
 EVERY_LAYERS = ("cuda", "exotic", "layouts", "modules", "operators", "refusals", "short", "values")
 collect_ignore_glob = (
     []
@@ -78,7 +78,7 @@ def pytest_collection(session):
 
 
 def needs_gpu(item) -> bool:
-    """By its mark, the fixture `gpu`, a point on the GPU, or where its parameters say that it runs."""
+    """Does it need a GPU: by its mark, the fixture `gpu`, a point on the GPU, or its parameters?"""
     parameters = getattr(item, "callspec", None)
     values = parameters.params if parameters else {}
     return (
@@ -90,9 +90,9 @@ def needs_gpu(item) -> bool:
 
 
 class LeftOut:
-    """Leaves out what this machine cannot run; the line at the end that says how much that was.
+    """Leaves out tests that this machine cannot run, and prints their number at the end.
 
-    Where the suite runs on several workers, each of them collects all of it: the last one's count is the run's.
+    With several workers, each collects the whole suite, so the last worker's number is the run's.
     """
 
     def __init__(self, config):
@@ -138,7 +138,7 @@ def pytest_generate_tests(metafunc):
 
 
 def skip_if_missing(device: str, layer=None):
-    """Skip where the device, or the layer's library for it, does not exist."""
+    """Skip if the device, or the layer's library for it, does not exist."""
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("no GPU")
     backend = backend_of(torch.device(device)).name
@@ -180,7 +180,7 @@ def runtime():
 
 @pytest.fixture(scope="session")
 def nvcc() -> str:
-    """The CUDA compiler that make finds; skips where there is none."""
+    """The CUDA compiler that make finds; skips without one."""
     found = os.environ.get("NVCC", str(find(os.environ.get("CUDA_HOME", "")) or ""))
     if not found:
         pytest.skip("no nvcc")
@@ -196,7 +196,7 @@ def shared_folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def shared_layers(shared_folder) -> SharedLayers:
-    """Layers of tests/, built outside of the tree: for the host and, where one can run, for this GPU."""
+    """Layers of tests/, built outside of the tree: for the host and, if possible, for this GPU."""
     return SharedLayers(shared_folder / "shared")
 
 
@@ -208,7 +208,7 @@ def kernels_folder(shared_layers) -> Path:
 
 @pytest.fixture(scope="session")
 def kernels(kernels_folder, shared_layers):
-    """By name, the Layer of each folder in tests/fixtures/kernels."""
+    """The Layer of each folder in tests/fixtures/kernels, by name."""
     names = [header.parent.name for header in (ROOT / "tests" / "fixtures" / "kernels").glob("*/*.h")]
     return {name: importlib.import_module(f"{shared_layers.package}.{name}").layer for name in names}
 

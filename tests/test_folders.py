@@ -170,7 +170,7 @@ def test_a_copy_of_the_toolkits_own_layers_is_no_users(tmp_path, capsys):
 
 
 def test_a_folder_that_is_not_there(monkeypatch, tmp_path):
-    """By a typo in LAYERS_DIR the toolkit's `normalize` would answer for the user's."""
+    """With a typo in LAYERS_DIR the toolkit's `normalize` would run instead of the user's."""
     monkeypatch.setenv("LAYERS_DIR", f"{tmp_path}:{tmp_path / 'nope'}")
     with pytest.raises(ImportError, match=rf"LAYERS_DIR: there is no folder {tmp_path / 'nope'}"):
         importlib.import_module("layers.no_such_layer")

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def wheel(shared_folder):
-    """Of one layer, for the host."""
+    """A wheel with one layer, for the host."""
 
     def make(folder: Path) -> None:
         command = [sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-deps", "--no-build-isolation"]
@@ -35,7 +35,7 @@ def wheel(shared_folder):
 
 @pytest.fixture(scope="module")
 def site(shared_folder, wheel):
-    """Where it is installed."""
+    """The folder where it is installed."""
 
     def install(folder: Path) -> None:
         command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target"]

@@ -110,7 +110,7 @@ def test_a_library_loads_without_torch(backend):
 
 
 def test_libraries_are_built_of_the_sources_that_are_here():
-    """What is here is what is built: no library is older than its layer's sources."""
+    """No library is older than its layer's sources."""
     for module in OURS:
         sources = [p for p in module.layer.folder.iterdir() if p.suffix in (".cu", ".cuh", ".h")]
         for library in module.layer.folder.glob("_*.abi3.so"):
@@ -119,7 +119,7 @@ def test_libraries_are_built_of_the_sources_that_are_here():
 
 
 def test_a_layer_has_the_name_of_its_folder():
-    """A layer is its folder: no name is written twice."""
+    """The name is written nowhere else."""
     for module in OURS:
         assert module.__name__ == f"layers.{module.layer.folder.name}" == f"layers.{module.layer.name}"
         assert module.layer.backends()

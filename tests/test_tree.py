@@ -100,7 +100,7 @@ ROOT_FILES = {
 
 
 def test_no_stray_file_lies_at_the_root():
-    """What a test or a tool leaves in the working directory is easily committed."""
+    """A file that a test or a tool leaves in the working directory is easily committed."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True).stdout
     if not listed:
         pytest.skip("no checkout of git's")
@@ -109,7 +109,7 @@ def test_no_stray_file_lies_at_the_root():
 
 
 def test_each_module_has_a_name_of_its_own():
-    """In a traceback, and in an editor's tabs."""
+    """So that tracebacks and an editor's tabs are clear."""
     within = [
         f for f in sources("layers", "tools") if f.relative_to(ROOT).parts[1][0] == "_" or "tools" in f.parts
     ]

@@ -76,7 +76,7 @@ def test_one_backend_of_a_layer_is_built_outside_of_the_tree():
 
 
 def test_what_is_built_follows_the_setting_of_make(monkeypatch):
-    """NVCC= in the environment: make has no rule for CUDA then, wherever an nvcc lies."""
+    """With NVCC= in the environment make has no rule for CUDA, even if there is an nvcc."""
     monkeypatch.setenv("NVCC", "")
     assert not _make.has_nvcc()
     monkeypatch.setenv("NVCC", "/opt/nvcc")
@@ -84,7 +84,7 @@ def test_what_is_built_follows_the_setting_of_make(monkeypatch):
 
 
 def test_the_comparison_with_torchvision_has_every_layer(monkeypatch, tmp_path):
-    """Nothing is left out because it loses."""
+    """No layer is left out because it is slower."""
     measured_layers = {row.layer for row in against_torchvision.ROWS}
     for folder in _cases.layers_here():
         assert any(name.startswith(folder.name) for name in measured_layers), folder.name

@@ -11,7 +11,7 @@ from layers.sigmoid import layer, sigmoid
 
 
 def least(call) -> float:
-    """Seconds of this process's own time for a call, which other processes hardly change: the least of many turns."""
+    """Seconds of processor time for a call: the least of many turns, which other processes hardly change."""
     return min(timeit.repeat(call, number=100, repeat=30, timer=time.process_time)) / 100
 
 
@@ -47,7 +47,7 @@ def test_a_call_costs_little_more_than_torchs(api, bar):
 
 # Calls that Python makes take 18 times as long as torch's, forward and backward 4.1 times.
 def test_a_caffe_layers_call_costs_little_more_than_torchs(zoo):
-    """Of bottoms of two shapes in turn, because nothing may depend on the call before."""
+    """With bottoms of two shapes in turn, because a call must not depend on the previous one."""
     module, xs = zoo.Ramp(), [torch.rand(2, 8), torch.rand(3, 8)]
     wanting = [x.clone().requires_grad_() for x in xs]
 

@@ -21,7 +21,7 @@ def test_several_forwards_before_a_backward(zoo, place):
 
 
 def test_results_that_a_file_says_are_overwritten(zoo):
-    """caffe_zoo's `overwrites` says so of one function, which is wrong: it shows that the core believes it."""
+    """caffe_zoo's `overwrites` lists one function wrongly, which shows that the core uses the file."""
     before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True)  # new memory is filled with NaN
     try:
@@ -37,7 +37,7 @@ def test_results_that_a_file_says_are_overwritten(zoo):
 
 
 def test_backward_twice(zoo, place):
-    """Backward rewrites what it reads: a second one must start from Forward's state again."""
+    """Backward overwrites what it reads, so a second one must start from Forward's state again."""
     m = place(zoo.Rewriting())
     x, label = place.draw(4, grad=True), place.draw(4, seed=9)
     y = m(x, label)
@@ -89,7 +89,7 @@ def test_modified_bottom_is_noticed(zoo):
 
 
 def test_backward_twice_of_a_layer_that_writes_a_blob(zoo, place):
-    """For the second backward, Forward runs again on copies, so that the blob changes once a call."""
+    """For the second backward, Forward runs again on copies, so the blob changes once per call."""
     m, x = place(zoo.Running().setup((3,), dtype=torch.float64)), place.draw(3, grad=True)
     for calls in (1, 2, 3):
         y = m(x)
@@ -103,7 +103,7 @@ def test_backward_twice_of_a_layer_that_writes_a_blob(zoo, place):
 
 @pytest.mark.parametrize("layer", ["Early", "EarlyNeuron"])
 def test_a_gradient_that_forward_leaves(zoo, place, layer):
-    """Backward finds it in the bottom's diff, once a call, whichever way the call takes."""
+    """Backward finds it in the bottom's diff, once per call, in C's and in Python's calls."""
     m = place(getattr(zoo, layer)())
     for seed in range(4):
         x = place.draw(2, 3, grad=True, seed=seed)
@@ -135,7 +135,7 @@ def test_a_gradient_that_forward_scales_by_the_loss_weight(zoo, place, weight):
 
 
 def test_an_incoming_gradient_is_not_written(zoo, place):
-    """It belongs to autograd, which may hand it to others, too. In place, the layer writes into a copy."""
+    """It belongs to autograd, which may pass it to others. An in-place layer writes into a copy."""
     for weight in ([], [3.0]):
         names = {"bottom": ["x"], "top": ["x"], "loss_weight": weight}
         for m in (zoo.Ramp(zoo_param={"slope": 0.25}, **names), zoo.Ramp(zoo_param={"slope": 0.25})):
@@ -177,7 +177,7 @@ def test_threads(zoo):
 
 
 def test_mode_after_a_call(zoo):
-    """A mode that is set counts from the next call on, however the last one went."""
+    """A new mode applies from the next call on."""
     m, x = zoo.Sided(), torch.zeros(2, requires_grad=True)
     for mode in ("cpu", "gpu", None, "gpu", "cpu", "gpu", "gpu"):
         m.mode = mode

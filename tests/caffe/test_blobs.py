@@ -101,7 +101,7 @@ def test_another_shape_meets_the_layers_own_check(zoo):
 
 
 def test_blobs_that_the_layer_was_not_given(zoo):
-    """If a layer does not say how many blobs it takes, Caffe reads behind the end of a list."""
+    """If a layer does not fix its number of blobs, Caffe reads past the end of a list."""
     x = torch.ones(2, 3)
     with raises(CaffeRuntimeError, "forward", "a bottom or top that the layer was not given"):
         zoo.Careless()(x)
@@ -172,7 +172,7 @@ def test_functional_call(zoo):
 
 
 def test_what_torch_makes_of_parameters(zoo):
-    """They are parametrized, pruned, or copied before or after the first call. One module has one more."""
+    """They are parametrized, pruned, or copied before or after the first call. One module has an extra parameter."""
 
     class Double(torch.nn.Module):
         def forward(self, values):
@@ -239,7 +239,7 @@ def test_derivatives_that_there_are_not(zoo):
 
 
 def test_top_shapes(zoo):
-    """Reshape alone gives them, for any bottoms that the layer takes. The layer is set up on the way."""
+    """Reshape alone computes them, for any bottoms that the layer accepts. This also sets up the layer."""
     m = zoo.Affine(zoo_param=FILLER)
     assert m.top_shapes((2, 3)) == [(2, 3)] and m.blob0.shape == (3,)
     assert m.top_shapes((7, 3, 5)) == [(7, 3, 5)]

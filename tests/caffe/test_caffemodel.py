@@ -15,7 +15,7 @@ from layers._runtime import CaffeValueError
 
 @pytest.mark.parametrize(("kind", "letter"), [(0, "d"), (1, "f"), (2, "e")])
 def test_raw_data(tmp_path, kind, letter):
-    """NVCaffe's and OpenCV's blobs: bytes, and a number for what they are."""
+    """NVCaffe's and OpenCV's blobs: bytes, and a number for their type."""
     values = [0.5, -2, 65504, 3]
     blob = field(7, field(1, b"\2\2")) + field(10, kind) + field(12, struct.pack(f"<4{letter}", *values))
     path = tmp_path / "net.caffemodel"
@@ -160,7 +160,7 @@ def test_bytes_that_are_no_blob(tmp_path, data, said):
 
 
 def test_layers_without_a_name(tmp_path):
-    """Layers without a name go by their place. Those that have no blobs either get none."""
+    """Layers without a name are matched by position."""
     blob, path = field(7, dims(1) + field(5, floats(1))), tmp_path / "a.caffemodel"
     path.write_bytes(field(100, blob) + field(100, b"") + field(100, varint(1 << 3) + b"\x05" + blob))
     layers = stored_layers(path)
@@ -173,7 +173,7 @@ def test_layers_without_a_name(tmp_path):
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_two_layers_of_a_name(tmp_path, first):
-    """One is for training and one for testing. The blobs of the one that has some are read."""
+    """One is for training and one for testing. The one with blobs is read."""
     path, name = tmp_path / "a.caffemodel", field(1, b"ip")
     without, with_blob = field(100, name), field(100, name + field(7, dims(1) + field(5, floats(4))))
     path.write_bytes(b"".join([without, with_blob] if first else [with_blob, without]))

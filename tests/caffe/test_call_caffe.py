@@ -78,7 +78,7 @@ def test_c_makes_the_calls(zoo, place, monkeypatch):
 
 
 def test_c_says_which_sizes_vary(zoo, place):
-    """The pool learns of sizes that depend on values from calls that C makes, too."""
+    """The pool also learns sizes that depend on values from calls by C."""
     m = place(zoo.Positive())
     first, second = place.draw(6).abs(), place.draw(6).abs()
     second[2] = -1
@@ -90,7 +90,7 @@ def test_c_says_which_sizes_vary(zoo, place):
 
 
 def test_a_saved_tensor_that_comes_back_as_another(zoo, place):
-    """A hook on saved tensors may change them: their layout is taken, another dtype is an error."""
+    """A hook on saved tensors may change them: another layout is accepted, another dtype is an error."""
     m, x = place(zoo.Affine(zoo_param=FILLER)), place.draw(2, 3, 4, grad=True)
     expected = grads(m(x), (x, m.blob0))
     with torch.autograd.graph.saved_tensors_hooks(

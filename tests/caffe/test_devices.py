@@ -11,7 +11,7 @@ from layers._runtime import CaffeRuntimeError, CaffeTypeError
 
 
 def test_a_diff_that_nobody_writes_is_zero(zoo, place):
-    """It does not hold what the memory held before."""
+    """It must not have the memory's old values."""
     m = place(zoo.Stopping())
     x = place.draw(1000, grad=True)
     for _ in range(3):
@@ -24,7 +24,7 @@ def test_a_diff_that_nobody_writes_is_zero(zoo, place):
 
 
 def test_a_failed_setup_is_not_taken_down(zoo):
-    """The destructor would free what LayerSetUp has not made."""
+    """The destructor would free memory that LayerSetUp has not allocated."""
     with raises(CaffeRuntimeError, "a table needs channels"):
         zoo.Mirrored()(torch.randn(3))
     gc.collect()
@@ -45,7 +45,7 @@ def test_a_launch_that_was_refused_is_an_error_though_the_layer_does_not_look(zo
 
 
 def test_a_setup_that_fails_between_its_blobs(zoo):
-    """The layer has made room for two parameter blobs, and neither of them."""
+    """The layer has made room for two parameter blobs, but created neither."""
     m = zoo.Affine(zoo_param=FILLER)
     for _ in range(2):
         with raises(CaffeRuntimeError, "zoo: setup", "axis 1 out of range"):
@@ -55,7 +55,7 @@ def test_a_setup_that_fails_between_its_blobs(zoo):
 
 @pytest.mark.parametrize("mode", ["cpu", "gpu"])
 def test_products_are_rounded_on_the_host(zoo, mode):
-    """A product is not fused with the sum, as Caffe's were not. So each bit is that of two steps."""
+    """A product is not fused with the sum, as in Caffe. So the bits are those of two steps."""
     m = zoo.Affine(zoo_param=FILLER).setup((2, 3, 1000))
     m.mode, x = mode, torch.randn(2, 3, 1000)
     with torch.no_grad():
@@ -65,7 +65,7 @@ def test_products_are_rounded_on_the_host(zoo, mode):
 
 
 def test_kernels_on_host_mirrors(zoo, place):
-    """Page-locked, so that a GPU reads them where they lie."""
+    """They are page-locked, so that a GPU can read them."""
     m = place(zoo.Mirrored())
     m.mode = None  # it has no CPU code
     x = place.draw(2, 3, 4, 5, grad=True)
@@ -86,7 +86,7 @@ def test_devices_are_not_mixed(zoo, gpu):
 
 
 def test_streams(zoo, gpu):
-    """One stream may overtake the other, so each has instances of its own."""
+    """One stream may overtake the other, so each has its own instances."""
     m = zoo.Noise().cuda()
     streams = [torch.cuda.Stream() for _ in range(2)]
     # Without zeros, which randn may make: a top is 0 where the layer's mask is, and there alone.
@@ -112,7 +112,7 @@ def test_copies_of_two_axes(zoo):
 
 
 def test_copies_of_two_axes_wait_for_the_stream(zoo, gpu):
-    """The legacy default stream, which CUDA's own functions take, would not wait for what fills the bottom."""
+    """The legacy default stream, which CUDA's own functions use, would not wait for the bottom's values."""
     m, x = zoo.Halves().cuda(), torch.zeros(3, 400, 600, device="cuda")
     values = torch.randn_like(x)
     torch.cuda.synchronize()
@@ -150,7 +150,7 @@ def test_cuda_graph(zoo, gpu):
 
 @pytest.mark.parametrize("grad", [False, True])
 def test_cuda_graph_on_the_stream_of_earlier_calls(zoo, gpu, grad):
-    """C would make this call, but for the graph, which needs an instance that nobody uses afterwards."""
+    """A graph needs an instance that no later call uses, so Python makes this call instead of C."""
     m, stream = zoo.Ramp(zoo_param={"slope": 0.5}).cuda(), torch.cuda.Stream()
     x = torch.randn(1000, device="cuda", requires_grad=grad)
     stream.wait_stream(torch.cuda.current_stream())
@@ -195,7 +195,7 @@ def test_data_parallel(zoo, gpu):
 
 
 def test_call_in_a_cycle(zoo, place):
-    """A call that the collector of cycles frees, with all that only it holds, hands back an intact instance."""
+    """If the garbage collector frees a call in a cycle, its instance comes back intact."""
     m = place(zoo.Ramp(zoo_param={"slope": 0.5}))
     x = place.draw(3, 4, grad=True)
     wanted = m(x)

@@ -75,7 +75,7 @@ def test_operator_passes_torchs_own_check(zoo, place):
 
 
 def test_kinds_of_layers(zoo):
-    """A top that shares its bottom's memory, in place, integers, zero tops, what keeps scratch between the passes."""
+    """A top that shares its bottom's memory, in place, integers, no tops, scratch memory between the passes."""
     x = torch.randn(2, 3, requires_grad=True)
     for m, reference in (
         (zoo.Shared(), lambda x: x.flatten()),
@@ -165,7 +165,7 @@ QUICK = {
 
 @pytest.mark.filterwarnings("ignore")  # torch's own, about its own
 def test_a_package_of_aotinductor(tmp_path):
-    """A native and a Caffe layer, in a process that finds no compiler."""
+    """A native and a Caffe layer, in a process without a compiler."""
     model, x = torch.nn.Sequential(Sigmoid(), Normalize(norm_param={})), torch.randn(1, 3, 4, 4)
     package, values = str(tmp_path / "model.pt2"), tmp_path / "values.pt"
     with torch.no_grad():
@@ -196,7 +196,7 @@ class Network(torch.nn.Module):
 
 
 def test_traced_by_fx(zoo):
-    """A layer that fx's tracer cannot look into is a node."""
+    """A layer that fx's tracer cannot trace into is a node."""
     network, x = Network(zoo), torch.randn(4, 6)
     for _ in range(2):
         traced = torch.fx.symbolic_trace(network)
@@ -209,7 +209,7 @@ def test_traced_by_fx(zoo):
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_traced_for_onnx(zoo):
-    """torch refuses what it does not know; our words say what to do about that, of native layers as well."""
+    """torch refuses unknown operators; the toolkit's message says what to do, also for native layers."""
     m, x = zoo.Ramp(zoo_param={"slope": 0.5}), torch.randn(5)
     m(x)
     for module in (m, Sigmoid()):
@@ -266,7 +266,7 @@ def test_what_changes_from_call_to_call_says_so(zoo):
 
 
 def test_sizes_that_depend_on_values(zoo):
-    """Once a call has shown these sizes, torch learns them when the graph runs. The rest of the graph goes on."""
+    """After a call has shown these sizes, torch reads them when the graph runs."""
 
     class Net(torch.nn.Module):
         def __init__(self):

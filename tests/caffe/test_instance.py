@@ -43,7 +43,7 @@ def test_memory_goes_with_the_module(zoo, place):
 
 
 def test_results_start_from_zero(zoo, place):
-    """Results start from zero, as Caffe's memory does, whatever calls the same object had before."""
+    """Results start from zero, as Caffe's memory does, also if the object had earlier calls."""
     x = place.draw(1000, grad=True)
     for training in (1, 2, 3):
         m = place(zoo.Adding())
@@ -65,7 +65,7 @@ def test_a_layer_that_counts_its_calls(zoo):
 
 
 def test_iteration(zoo, place):
-    """A layer that asks its net for the training loop's iteration is told, or says how to tell it."""
+    """A layer that asks for the training loop's iteration gets it, or an error that says how to set it."""
     m, x = place(zoo.Scheduled()), place.draw(5, grad=True)
     assert m.iteration is None
     with raises(CaffeRuntimeError, "m.iteration = step"):

@@ -226,7 +226,7 @@ def test_modes_and_subclasses(zoo):
 
 @pytest.mark.parametrize("made", ["call", "setup", "state_dict"])
 def test_first_used_under_inference_mode(zoo, place, made):
-    """Its blobs are no inference tensors: it can be trained afterwards."""
+    """Its blobs are not inference tensors, so it can be trained afterwards."""
     m = place(zoo.Affine(zoo_param=FILLER))
     x = place.draw(2, 3)
     with torch.inference_mode():

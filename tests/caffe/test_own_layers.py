@@ -12,7 +12,7 @@ from layers.psroi_pooling import PSROIPooling
 
 @pytest.fixture(params=["cpu", "kernels", "cuda"])
 def place(request):
-    """A function that puts a module where it runs: its CPU code, its kernels on the host, on a GPU."""
+    """A function that moves a module to its device and mode: CPU code, kernels on the host, or a GPU."""
     if request.param == "cuda" and not torch.cuda.is_available():
         pytest.skip("no GPU")
 
@@ -106,7 +106,7 @@ def test_psroi_pooling_far_out(place, sizes):
 
 @pytest.mark.parametrize("across_spatial", [False, True])
 def test_normalize_of_nothing_that_is_large(place, across_spatial):
-    """A bottom with no element but 2^32 positions is an error, because Caffe counts in int."""
+    """A bottom without elements but with 2^32 positions is an error, because Caffe counts in int."""
     module = place(Normalize(norm_param={"across_spatial": across_spatial}))
     with pytest.raises(CaffeRuntimeError, match=r"normalize: .*INT_MAX"):
         module(torch.empty(0, 3, 2**16, 2**16, device=place.device))

@@ -26,7 +26,7 @@ def pool(zoo):
 
 
 def test_which_code_is_tried(pool):
-    """The host tries the layer's CPU code, then its kernels, until it knows which of them there is."""
+    """The host tries the layer's CPU code, then its kernels, until it knows which one exists."""
     assert [pool.modes(HOST, forced) for forced in (None, CPU, GPU)] == [(CPU, GPU), (CPU,), (GPU,)]
     assert [pool.modes(DEVICE, forced) for forced in (None, GPU)] == [(GPU,), (GPU,)]
     with raises(CaffeTypeError, "mode 'cpu' is for CPU tensors, not for cuda:0"):
@@ -97,7 +97,7 @@ def test_a_second_backward_in_a_graph(pool):
 
 
 def test_code_that_a_layer_has_not(pool):
-    """The hint names the other code, if there may be one."""
+    """The hint names the other code, if it may exist."""
     words = {(GPU, DEVICE): "use CPU tensors", (CPU, HOST): "m.mode = 'gpu' or None"}
     pool.definition = SimpleNamespace(
         no_code=lambda function, library, hint: f"{function}{hint}", library=lambda backend: None

@@ -29,7 +29,7 @@ last: [{ a: 1 }, { b: TRUE }]
 
 
 def told(node: Node) -> list:
-    """Names, values and lines, inner ones too."""
+    """Names, values and lines, also of nested messages."""
     return [(f.name, told(f.value) if isinstance(f.value, Node) else f.value, f.line) for f in node.fields]
 
 
@@ -74,7 +74,7 @@ def test_a_text_as_a_tree_and_back():
 
 
 def test_templates():
-    """`$NAME$` or `$NAME`; what is missing is said with its own line, a comment's is none."""
+    """`$NAME$` or `$NAME`; the error for a missing value has its line; comments do not count."""
     text = "a: $X$$Y\nb: 1 # $Z\n\nc: $W$ $V\nd: $W"
     with raises(
         CaffeValueError, r"^net: a template: give replace=\{name: value\} for W \(line 4\), V \(line 4\)$"

@@ -49,7 +49,7 @@ def test_a_call_within_anothers_leaves_its_draws(zoo, place):
 
 
 def test_cpu_forward_without_cpu_backward(zoo, monkeypatch):
-    """Forward is run again by kernels, and from then on at once."""
+    """Forward is run again by kernels, and later calls use kernels at once."""
     m, x = zoo.Kernels(), torch.randn(5, requires_grad=True)
     torch.testing.assert_close(grads(m(x), x), grads(2 * x, x))
     assert m._pool.host_mode == "gpu"
@@ -99,7 +99,7 @@ def given():
 
 
 def test_memory_by_token(given):
-    """At least a byte each; what is let go is gone, and torch's errors are NULL and kept."""
+    """At least one byte each; released memory is freed, and torch's errors become NULL and are kept."""
     made, ffi = given
     token, tokens = ffi.new("int64_t *"), []
     with torch.inference_mode():

@@ -36,7 +36,7 @@ def test_todays_format_is_left_alone():
 @pytest.mark.parametrize("rates", range(4))
 @pytest.mark.parametrize("decays", range(4))
 def test_rates_become_messages(rates, decays):
-    """There are as many as the longest of the lists has."""
+    """Their number is that of the longest list."""
     lists = "".join(f"blobs_lr: {i} " for i in range(rates)) + "".join(
         f"weight_decay: {i}.5 " for i in range(decays)
     )
@@ -144,7 +144,7 @@ def test_padding_goes_into_the_layer_after_it(kind, param, pad):
 
 
 def test_statistics_of_2015_are_not_trained():
-    """UpgradeNetBatchNorm: three params, whatever they say."""
+    """UpgradeNetBatchNorm: three params, regardless of their values."""
 
     def layer(params):
         return parse('layer { type: "BatchNorm" ' + 'param { lr_mult: 1 name: "n" } ' * params + "}")

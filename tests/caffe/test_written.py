@@ -35,7 +35,7 @@ def reference(what, w, a, b, calls=1):
 
 @pytest.fixture
 def made(zoo, place):
-    """A function that gives the module that writes this, with its bottoms; blob0 is 3."""
+    """A function that returns the module that writes this, with its bottoms; blob0 is 3."""
 
     def make(what, **more):
         m = place(zoo.Writing(zoo_param={"memory": what}, **more))
@@ -64,7 +64,7 @@ def test_backward_sees_what_forward_wrote(made, what):
 
 @pytest.mark.parametrize("what", ["whole", "part", "share", "weight", "running"])
 def test_each_call_has_its_own(made, what):
-    """A second Forward before the first one's Backward, in either order of the two."""
+    """A second Forward before the first one's Backward, in either order."""
     for order in (1, -1):
         m, a, b, w = made(what)
         other = (a.detach() * -0.3).requires_grad_()
@@ -84,7 +84,7 @@ def test_a_second_backward(made, what):
 
 @pytest.mark.parametrize("what", ["whole", "part", "weight"])
 def test_beside_a_bottom_in_place(made, what):
-    """The tensor that is computed in place is the top. The other bottom is written, and stays the caller's."""
+    """The tensor that is computed in place is the top. The other bottom is written on a copy."""
     m, a, b, w = made(what, bottom=["a", "b"], top=["a"])
     before, given = b.detach().clone(), a * 1
     y, expected = m(given, b), reference(what, w, a, b)

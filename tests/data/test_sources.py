@@ -21,7 +21,7 @@ def write_leveldb(path, values) -> None:
 
 @pytest.mark.parametrize(("backend", "write"), [("LMDB", write_lmdb), ("LEVELDB", write_leveldb)])
 def test_a_database(backend, write, tmp_path):
-    """Batches follow the keys, and begin again at the end; (x - mean) * scale of the middle, in TEST."""
+    """Batches follow the keys, and start again at the end; (x - mean) * scale of the centre crop, in TEST."""
     array = images(7)
     write(tmp_path / "db", datums(array))
     made = net(
@@ -42,7 +42,7 @@ def test_a_database(backend, write, tmp_path):
 
 
 def test_a_list_of_images(tmp_path):
-    """Decoded and resized as OpenCV does, blue first; the order is another in each pass of a shuffled list."""
+    """Decoded and resized by OpenCV, channels in the order BGR; a shuffled list has a new order in each pass."""
     cv2 = pytest.importorskip("cv2")
     array = images(4).transpose(0, 2, 3, 1)
     lines = []
@@ -126,7 +126,7 @@ DATA = 'layer {{ name: "d" type: "{}" top: "data" top: "label" {} }}'
     ],
 )
 def test_refusals(kind, param, words, tmp_path):
-    """The layer, its line and the file are named. A folder that is no LevelDB gets no file of one."""
+    """The message names the layer, its line and the file. Nothing is written to a folder that is not a LevelDB."""
     if "LEVELDB" in param:
         pytest.importorskip("plyvel")
     write_lmdb(tmp_path / "db", datums(images(2)))

@@ -10,7 +10,7 @@ from layers._data.loader import data_loaders
 
 
 def test_training_crops_and_mirrors_at_random(tmp_path):
-    """Each crop is one of the image, or its mirror image; the same with workers, and from any start."""
+    """Each crop is part of the image, or its mirror image; the same with workers, and from any start."""
     array = images(5, channels=1)
     write_lmdb(tmp_path / "db", datums(array))
     made = net(

@@ -50,7 +50,7 @@ def picture():
 
 @pytest.fixture
 def both(tmp_path):
-    """A function of a class's name and a net: OpenCV's model, and ours."""
+    """A function of a class's name and a net: OpenCV's model, and the toolkit's."""
     cv2 = pytest.importorskip("cv2")
     if not hasattr(cv2.dnn, "readNetFromCaffe"):
         pytest.skip("this OpenCV has no Caffe importer to compare with")

@@ -30,7 +30,7 @@ layer { name: "side" type: "Convolution" bottom: "dw" top: "side"
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """The paths of a prototxt and of weights in which no number is a filler's."""
+    """The paths of a prototxt and of weights in which no value comes from a filler."""
     folder = tmp_path_factory.mktemp("a net")
     (folder / "deploy.prototxt").write_text(NET)
     net = caffe_net(folder / "deploy.prototxt")
@@ -72,7 +72,7 @@ def test_outputs_equal_opencv_s(both, image):
 
 
 def test_a_layer_that_a_later_one_writes_over(files, image):
-    """`conv1` is its own output, not what ReLU makes of it in place."""
+    """`conv1` returns its own output, not that of the ReLU in place."""
     net = dnn.readNetFromCaffe(*files)
     net.setInput(image)
     conv, relu = net.forward(["conv1", "relu1"])
@@ -134,7 +134,7 @@ def test_bytes_and_either_order(files, image):
     ],
 )
 def test_errors_are_opencv_s_kind(call, words, files):
-    """cv2.error where cv2 is imported; else ours."""
+    """cv2.error if cv2 is imported; otherwise the toolkit's."""
     net = dnn.readNetFromCaffe(*files)
     kind = sys.modules["cv2"].error if "cv2" in sys.modules else CaffeError
     with pytest.raises(kind, match=words):
@@ -157,7 +157,7 @@ def test_weights_in_half_precision(both, files, image, tmp_path):
 
 
 def test_weights_of_another_net_are_refused(files, tmp_path):
-    """Of other shapes: each layer is named. Of other names: both nets' layers are. One layer too few is a warning."""
+    """Other shapes: each layer is named. Other names: both nets' layers are named. A missing layer is a warning."""
     kind = sys.modules["cv2"].error if "cv2" in sys.modules else CaffeError
     text = NET.replace("num_output: 8", "num_output: 4").replace("group: 8", "group: 4")
     with pytest.raises(
@@ -193,7 +193,7 @@ def test_targets_choose_the_device(files, recwarn):
 
 
 def test_blobs_may_be_set(both, image):
-    """What is not given, a bias, is 0: colorization's scripts do so."""
+    """A missing bias becomes 0, as colorization's scripts need."""
     outputs = []
     for net in both:
         layer = net.getLayer(net.getLayerId("side"))
@@ -222,7 +222,7 @@ def test_fusion_computes_a_norm_in_its_convolution(files, image, monkeypatch):
 
 
 def test_blobs_have_to_fit(files):
-    """A blob may have any shape with as many numbers: a script gives [1, 313] to a Scale of 313 channels."""
+    """A blob may have any shape with the right count: a script passes [1, 313] to a Scale of 313 channels."""
     net = dnn.readNetFromCaffe(*files)
     layer = net.getLayer(net.getLayerId("scale1"))
     assert (layer.outputNameToIndex("conv1"), layer.outputNameToIndex("none")) == (0, -1)
@@ -273,7 +273,7 @@ def test_detections_have_opencv_s_shape(batch, least, more):
 
 
 def test_silence_is_what_it_reads(image):
-    """The last layer of colorization's net is a Silence: forward() gives its input."""
+    """The last layer of colorization's net is a Silence: forward() returns its bottom."""
     text = NET + 'layer { name: "quiet" type: "Silence" bottom: "side" }'
     net = dnn.readNetFromCaffe(text.encode())
     net.setInput(image)

@@ -14,7 +14,7 @@ layer { name: "twice" type: "Power" bottom: "cut" top: "twice" power_param { sca
 
 
 class Centre:
-    """Cuts the first input to the size of the second, about its centre."""
+    """Crops the first input to the size of the second, around its centre."""
 
     def __init__(self, params, blobs):
         assert params == {} and len(blobs) == 0
@@ -37,7 +37,7 @@ def image():
 
 @pytest.fixture
 def register():
-    """Registers, and takes it back at the end."""
+    """Registers a class, and unregisters it at the end."""
     done = []
 
     def call(name, kind):
@@ -55,7 +55,7 @@ def output(net, image):
 
 
 def test_a_registered_class_computes_in_place_of_the_known_layer(register, image):
-    """Registered before the net is read, and after; and taken back."""
+    """Registered before the net is read, or after; and unregistered."""
     text = NET.replace("TYPE", "Crop").encode()
     before = dnn.readNetFromCaffe(text)
     assert np.array_equal(output(before, image), 2 * image[:, :, :4, :4])

@@ -15,7 +15,7 @@ DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 class Block(NamedTuple):
-    """A fenced block: the word behind its fence, its text, and the file that its first line names, if any."""
+    """A fenced block: its language, its text, and the file that its first line names, if any."""
 
     language: str
     text: str
@@ -48,7 +48,7 @@ def programs(document: Path) -> list[Block]:
     "document", [d for d in DOCUMENTS if programs(d)], ids=lambda d: str(d.relative_to(ROOT))
 )
 def test_python_runs(document, tmp_path, session_cache, tree_core, monkeypatch):
-    """The programs run in order and in one namespace, as somebody would type them."""
+    """The programs run in order and in one namespace, as a user would type them."""
     names = {}
     # Not the user's own, in which an earlier run of the suite has left its libraries.
     monkeypatch.setenv("CUFFI_CACHE", str(session_cache))
@@ -109,14 +109,14 @@ def test_commands_exist(document):
 
 
 def anchors(document: Path) -> set[str]:
-    """A page's headings, as a link names them: in lower case, words joined by "-", no punctuation."""
+    """A page's headings in the form of links: lower case, words joined by "-", no punctuation."""
     headings = re.findall(r"^#+ (.*)$", document.read_text(), re.M)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: str(d.relative_to(ROOT)))
 def test_links_lead_somewhere(document):
-    """Each link to a file names one, and each link to a section names a heading of that page."""
+    """Each linked file exists, and each linked section is a heading of that page."""
     for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
         if "://" in target:
             continue

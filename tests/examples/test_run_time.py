@@ -45,7 +45,7 @@ def test_notebook(monkeypatch):
 
 
 def test_without_python(tmp_path):
-    """Built by the line that it says itself."""
+    """Built by the command in its own comment."""
     if not layer_object("round").folder.joinpath("_host.abi3.so").exists():
         pytest.skip("round is not built for host")
     text = (EXAMPLES / "without_python.cpp").read_text()
@@ -62,7 +62,7 @@ def test_without_python(tmp_path):
 
 
 def copied(folder):
-    """The layer's sources elsewhere: the tree's own libraries stay as they are."""
+    """A copy of the layer's sources, so that the tree's own libraries stay as they are."""
     import shutil
 
     layers = folder / "layers"

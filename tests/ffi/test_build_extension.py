@@ -41,7 +41,7 @@ def test_a_missing_file_is_named_with_the_scripts_line(tmp_path, options, text):
 
 
 def test_a_name_that_th_does_not_have_and_a_header_that_is_not_c(tmp_path):
-    """Both in one build: make goes on. Nothing is written to the folder."""
+    """Both in one build: make continues after the first. Nothing is written to the folder."""
     broken = "int f(THFloatTensor *x);\nint g(THFloatTensor &x);\n"
     source = "#include <TH/TH.h>\nint f(THFloatTensor *x) {\n  THFloatTensor_svd(x);\n  return 1;\n}\n"
     (tmp_path / "build.py").write_text(

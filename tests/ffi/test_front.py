@@ -8,7 +8,7 @@ from layers._ffi import front
 
 
 def test_programs_come_back_and_the_real_nvcc_has_a_name(tmp_path, monkeypatch):
-    """`python x.py` of a Makefile runs here again; `python -c` does not."""
+    """`python x.py` in a Makefile runs here, too; `python -c` does not."""
     monkeypatch.setenv("CUFFI_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", os.environ["PATH"])
     monkeypatch.setenv("NVCC", "/opt/cuda/bin/nvcc")

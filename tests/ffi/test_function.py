@@ -179,7 +179,7 @@ def test_todays_functions_stay_torchs():
 
 
 def test_only_below_the_folders(tmp_path):
-    """In a process of its own, because a call without a folder cannot be taken back."""
+    """In a new process, because old_functions() without folders cannot be undone."""
     text = "from torch.autograd import Function\nclass F(Function):\n def forward(self, x): return 2 * x\n"
     for folder in ("mine", "others"):
         (tmp_path / folder).mkdir()

@@ -88,7 +88,7 @@ def test_norms(kernels, device):
 
 
 def rounded(exact: Fraction, mode: int, real) -> float:
-    """The number of that type (numpy's) to which an exact one is rounded."""
+    """The exact number, rounded to that type of numpy."""
     near = real(float(exact))
     around = [np.nextafter(near, real(-np.inf)), near, np.nextafter(near, real(np.inf))]
     if mode == NEAREST:
@@ -101,7 +101,7 @@ def rounded(exact: Fraction, mode: int, real) -> float:
 
 
 def root(x: float) -> Fraction:
-    """To many more digits than any type has."""
+    """With many more digits than any type has."""
     with localcontext() as context:
         context.prec = 60
         return Fraction(Decimal(x).sqrt())
@@ -267,7 +267,7 @@ def test_bits(kernels, device, which):
 
 
 def test_the_host_has_cudas_functions(nvcc, tmp_path):
-    """All that CUDA's own headers declare for kernels, but what works on four bytes or two halves of a word at once."""
+    """All functions that CUDA's headers declare for kernels, except those for four bytes or two halves of a word."""
     (tmp_path / "nothing.cu").touch()
     listed = subprocess.run([nvcc, "-M", tmp_path / "nothing.cu"], capture_output=True, text=True, check=True)
     headers = {Path(word) for word in listed.stdout.split() if re.search(r"crt/\w+_functions\.h$", word)}

@@ -28,14 +28,14 @@ def compiler(name: str) -> str:
 
 
 def quiet(command: list) -> None:
-    """Run a compiler, which must have nothing to say."""
+    """Run a compiler, which must print nothing."""
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
 @pytest.fixture
 def program(tmp_path):
-    """Compile a C++ text and run it; what it prints."""
+    """Compile a C++ text and run it; returns its output."""
 
     def run(text: str, *options: str) -> str:
         (tmp_path / "program.cpp").write_text(text)
@@ -50,7 +50,7 @@ def program(tmp_path):
 
 
 def test_min_and_max_in_a_cpp_file_beside_cudas_headers(tmp_path):
-    """nvcc's own headers declare them in .cu files alone; layers that Microsoft's compiler took say them anywhere."""
+    """nvcc's own headers declare them only in .cu files; layers for Microsoft's compiler use them anywhere."""
     nvcc = os.environ.get("NVCC", find(os.environ.get("CUDA_HOME", "")))
     if not nvcc:
         pytest.skip("no nvcc")
@@ -63,7 +63,7 @@ def test_min_and_max_in_a_cpp_file_beside_cudas_headers(tmp_path):
 @pytest.mark.parametrize("header", ["caffe_cuda_macro.h", "caffe_half.h"])
 @pytest.mark.parametrize("cxx", ["g++", "clang++"])
 def test_header_alone(tmp_path, cxx, header):
-    """Seed bug 13: it used fprintf without <stdio.h>, cudaStream_t without its header."""
+    """The headers must include what they use, such as <stdio.h> for fprintf."""
     (tmp_path / "alone.cpp").write_text(f'#include "{header}"\n')
     quiet(
         [
@@ -182,7 +182,7 @@ int main() {
 
 @pytest.mark.parametrize("cxx", ["g++", "clang++"])
 def test_positions_near_2_31(tmp_path, cxx):
-    """Seed bug 5: an int index and an unsigned stride wrapped from 2^30 + 1 elements on. 6: a grid of 0."""
+    """An int index and an unsigned stride would wrap from 2^30 + 1 elements on; a grid of 0 is refused."""
     (tmp_path / "positions.cpp").write_text(POSITIONS)
     sanitized = ["-fsanitize=undefined", "-fno-sanitize-recover"] if cxx == "g++" else []
     command = [
@@ -234,7 +234,7 @@ extern "C" void encode(const float *values, uint16_t *bits, long count, int brai
 )
 @pytest.mark.parametrize("cxx", ["g++", "clang++"])
 def test_half_conversions(tmp_path, cxx, options, dtype):
-    """Both ways that caffe_half.h has, for every bit pattern and for what is hard to round."""
+    """Both conversions in caffe_half.h, for every bit pattern and for numbers that are hard to round."""
     (tmp_path / "halves.cpp").write_text(HALVES)
     command = [compiler(cxx), "-std=c++17", "-O2", "-shared", "-fPIC", "-w", INCLUDE, *options]
     subprocess.run([*command, tmp_path / "halves.cpp", "-o", tmp_path / "halves.so"], check=True)
@@ -254,7 +254,7 @@ def test_half_conversions(tmp_path, cxx, options, dtype):
 
 
 def test_half_expressions_are_float(program):
-    """Rounded once, where stored; a half kernel that accumulated in half would lose the small term."""
+    """Rounded once, when stored; a half kernel that accumulated in half would lose the small term."""
     text = """
 #include "caffe_cuda_macro.h"
 #include <cstdio>
@@ -302,7 +302,7 @@ int main() {
 
 
 def test_addresses_lead_to_the_users_file(kernels_folder):
-    """What gdb and addr2line say of a place in a kernel: the .cu, at the line of its text."""
+    """gdb and addr2line show a kernel's line in the user's .cu."""
     compiler("addr2line")
     source = kernels_folder / "barriers" / "barriers.cu"
     listing = subprocess.run(
@@ -328,7 +328,7 @@ def test_addresses_lead_to_the_users_file(kernels_folder):
 
 
 def test_built_architectures(tmp_path, nvcc):
-    """What a library says that was built for other GPUs."""
+    """The message of a library that was built for other GPUs."""
     (tmp_path / "arch.cu").write_text("""
 #include "caffe_cuda_macro.h"
 #include <cstdio>
@@ -357,7 +357,7 @@ int main() {
 
 
 def test_length_of_a_vector_on_the_host(program):
-    """It overflows only where the result does, as CUDA's."""
+    """It overflows only if the result does, as in CUDA."""
     text = """
 #include "cuda_runtime.h"
 #include <cstdio>

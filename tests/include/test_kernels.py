@@ -57,7 +57,7 @@ def test_three_dimensions(kernels, device, grid, block):
     ],
 )
 def test_how_large_a_launch_may_be(kernels, device, grid, block, runs):
-    """The limits of GPUs, at each of their edges, on the host, too."""
+    """The limits of GPUs, at each limit, also on the host."""
     top = torch.full((math.prod(grid) * math.prod(block) + 1, 12), -1, dtype=torch.int32, device=device)
     if not runs:
         with pytest.raises(CaffeRuntimeError, match="kernel launch: cudaErrorInvalid"):
@@ -137,7 +137,7 @@ def test_barrier_votes(kernels, device, below, threads):
 
 
 def test_threads_at_different_barriers(kernels):
-    """This is a deadlock on a GPU. On the host it is an error that names the kernel, and everything still works."""
+    """This is a deadlock on a GPU. On the host it is an error that names the kernel, and later calls work."""
     barriers = kernels["barriers"]
     for blocks in (1, 300):  # the latter on several host threads
         with pytest.raises(
@@ -172,7 +172,7 @@ def test_barriers_in_the_branches_of_an_if(kernels, function, places):
     "kind, dtype", [("float", torch.float32), ("double", torch.float64), ("int", torch.int32)]
 )
 def test_atomic_add(kernels, device, kind, dtype):
-    """Blocks run at once, so a lost update would show as a smaller sum."""
+    """Blocks run in parallel, so a lost update would show as a smaller sum."""
     bottom = ints(1 << 20, device=device, low=0, high=8, dtype=dtype)
     top = torch.zeros(1, dtype=dtype, device=device)
     getattr(kernels["atomics"], f"atomics_add_{kind}")(bottom, top, bottom.numel())
@@ -216,7 +216,7 @@ def test_warp_intrinsics(kernels, device, blocks, function):
 @pytest.mark.parametrize("threads", [1, 31, 40, 70, 96])
 @pytest.mark.parametrize("begin, end", [(0, 32), (0, 1), (0, 5), (0, 31), (3, 20), (31, 32)])
 def test_warp_of_which_some_have_returned_or_never_were(kernels, device, begin, end, threads):
-    """Nobody waits for these lanes, and their values do not count."""
+    """Barriers do not wait for these lanes, and their values do not count."""
     bottom = ints(threads, device=device, low=0, high=500) * 2 + (
         torch.arange(threads, device=device) % 5 == 0
     )
@@ -255,7 +255,7 @@ def test_match_and_reduce(kernels, threads):
 
 @pytest.mark.parametrize("threads, delta", [(20, 4), (20, 16), (33, 1), (1, 3)])
 def test_a_shuffle_from_a_lane_that_never_was(kernels, threads, delta):
-    """CUDA leaves its value undefined. On the host it is the own one, whatever ran before."""
+    """CUDA leaves its value undefined. On the host it is the thread's own."""
     kernels["warp"].warp_partial(
         ints(64, device="cpu", low=1000, high=2000), ints(64, 4, device="cpu"), 64, 5
     )
@@ -302,7 +302,9 @@ def test_any_grid_does_each_element_once(kernels, device, function, count, block
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
 @pytest.mark.parametrize("blocks", [1, 7, 1000, 50_021])
 def test_blocks_shared_among_threads(kernels, blocks, threads):
-    """The blocks are tiny, and a few take long. A thread that is done helps the others, and each block runs once."""
+    """The blocks are tiny, and a few take long. A thread that has finished helps the others, and each block runs
+    once.
+    """
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(threads)

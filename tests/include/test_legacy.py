@@ -88,7 +88,7 @@ WRITTEN = """{
 
 
 def test_layer_that_sorts_writes_and_could_show(fork, port, tmp_path):
-    """SSD's DetectionOutput does this by thrust, boost's property tree, and a DataTransformer that it only makes."""
+    """SSD's DetectionOutput uses thrust, boost's property tree, and a DataTransformer that it only creates."""
     stock = (ROOT / "src/caffe/proto/caffe.proto").read_text()
     fork.write("src/caffe/proto/caffe.proto", stock + LABELS)
     header = fork.root / "include/caffe/layers/ranks_layer.hpp"

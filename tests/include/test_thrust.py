@@ -41,7 +41,7 @@ ON_HOST = ["g++", "-DCAFFE_HOST_BACKEND=1", "-Iinclude/host", "-x", "c++"]
 
 
 def said_by(source: str, compiler: list, folder) -> str:
-    """What a program prints."""
+    """The output of a program."""
     (folder / "program.cu").write_text(source)
     command = [*compiler, "-std=c++17", "-Iinclude", "-Iinclude/legacy", folder / "program.cu"]
     subprocess.run([*command, "-o", folder / "program"], cwd=ROOT, check=True)
@@ -323,7 +323,7 @@ def by_key(keys, values, equal, total):
 
 
 def algorithms():
-    """(name, numbers) that ALGORITHMS prints, by Python."""
+    """The (name, numbers) that ALGORITHMS prints, computed by Python."""
     scan, kept = itertools.accumulate, [x for x, y in zip(X, Y, strict=True) if y <= 2]
     yield "gather", [X[7], X[0], X[3], *[-1] * 5]
     yield "scatter", [X[1], -1, -1, X[2], -1, -1, -1, X[0]]
@@ -384,7 +384,7 @@ def searches():
 
 
 def computed(sign: str, x: int, y: int) -> int:
-    """What C++ makes of two positive integers."""
+    """The results of C++ for two positive integers."""
     if sign in ("max", "min"):
         return max(x, y) if sign == "max" else min(x, y)
     return int(eval(f"{x} {sign.replace('/', '//')} {y}"))

@@ -51,7 +51,7 @@ def test_side_stream(on_cuda):
 
 
 def test_cuda_graph(on_cuda):
-    """Captured once, replayed on new data: bit for bit what eager gives, forward and backward."""
+    """Captured once, replayed on new data: the same bits as eager, forward and backward."""
     grad = on_cuda.case.gradient != "none"
     static = on_cuda.arguments(grad)
 

@@ -18,7 +18,7 @@ TOLERANCE = {torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 8e-3}
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
 @pytest.mark.parametrize("before, after", [(1, 0), (2, 0), (3, 0), (4, 0), (1, 1), (2, 2), (3, 3), (2, 1)])
 def test_a_long_row(device, dtype, before, after):
-    """Against torch in double: the top, the gradients with and without the weight's."""
+    """Compared with torch in double: the top, and the gradients with and without the weight's."""
     torch.manual_seed(0)
     # Long enough that a thread computes two packs, and not a multiple of what a warp computes.
     x = torch.randn(2, 3, 4360, device=device, dtype=dtype, requires_grad=True)
@@ -48,7 +48,7 @@ def test_a_long_row(device, dtype, before, after):
 @pytest.mark.parametrize("kernel", [1, 2, 3, 4, 6])
 @pytest.mark.parametrize("activation", [None, "silu"])
 def test_packed_sequences(device, dtype, kernel, activation):
-    """Rows that are whole packs of memory, and rows that begin anywhere; sequences shorter than the kernel."""
+    """Aligned and unaligned rows; sequences shorter than the kernel."""
     torch.manual_seed(0)
     for num, length in ((1, 1024), (3, 1031), (2, 263), (2, 5)):
         ends = torch.cat(
@@ -76,7 +76,7 @@ def test_packed_sequences(device, dtype, kernel, activation):
 @pytest.mark.parametrize("kernel", [2, 3, 4])
 @pytest.mark.parametrize("offset", [0, 1])
 def test_rows_that_begin_anywhere(device, dtype, kernel, offset):
-    """Of a length that is no whole packs, and of memory that is not aligned. What is beside x is not read."""
+    """Lengths that are not a multiple of a pack, and unaligned memory. Nothing beside x is read."""
     torch.manual_seed(0)
     memory = torch.full((2 * 3 * 1003 + 8,), torch.nan, device=device, dtype=dtype)
     x = memory[offset : offset + 2 * 3 * 1003].view(2, 3, 1003).normal_().detach().requires_grad_()
@@ -95,7 +95,7 @@ def test_rows_that_begin_anywhere(device, dtype, kernel, offset):
 
 @pytest.mark.parametrize("ends", [[5, 3, 90, -7, 2**31 - 1], [], [200] * 40])
 def test_wrong_sequences_touch_no_memory_beside(ends):
-    """Values are not checked, as a check would wait for the GPU."""
+    """Their values are not checked, because a check would wait for the GPU."""
     x, weight = torch.randn(1, 3, 64), torch.randn(3, 1, 4)
     top = depthwise_conv1d(x, weight, causal=True, cu_seqlens=torch.tensor(ends, dtype=torch.int32))
     assert top.shape == x.shape
@@ -134,7 +134,7 @@ NUMBERS = {"kernel": (0, 1, 0), "stride": (2, 1, 0), "pad": (4, 0, -1), "dilatio
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_numbers_that_the_c_functions_refuse(name):
-    """Whoever calls them: the least that they take, and the next below it, each by itself."""
+    """For each number: the least that is accepted, and the next one below."""
     at, least, below = NUMBERS[name]
     # Of a stride of 0 the launcher cannot say how large the top is.
     said = (

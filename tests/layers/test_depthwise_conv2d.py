@@ -35,7 +35,7 @@ def test_channels_last(device, dtype, kernel, stride, channels):
 )
 @pytest.mark.parametrize("offset", [0, 1, 3])
 def test_small_contiguous_planes(device, dtype, shape, kernel, offset):
-    """One launch computes both gradients. Memory that begins anywhere, for blocks copy it by 16 bytes."""
+    """One launch computes both gradients. Also for unaligned memory, because blocks copy it by 16 bytes."""
     torch.manual_seed(offset)
     memory = torch.randn(offset + torch.Size(shape).numel(), device=device, dtype=dtype)
     check(memory[offset:].view(shape), kernel, 1)
@@ -56,7 +56,7 @@ def test_several_images_for_each_block(device, dtype, shape, kernel):
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 @pytest.mark.parametrize("activation", ["relu", "relu6", "silu", "gelu"])
 def test_activations(device, dtype, layout, activation):
-    """In each kernel: small planes, a patch or a strip for each thread, and shapes that no fast kernel takes."""
+    """In each kernel: small planes, a patch or a strip per thread, and shapes without a fast kernel."""
     torch.manual_seed(0)
     for shape, kernel, stride in (
         ((2, 24, 7, 7), 3, 1),
@@ -71,7 +71,7 @@ def test_activations(device, dtype, layout, activation):
 
 
 def test_activations_of_large_numbers():
-    """Where an exponential overflows, and NaN, as torch has them."""
+    """An exponential that overflows, and NaN, as in torch."""
     x = torch.tensor([-torch.inf, -3e37, -200.0, -90.0, -20.0, 0.0, 20.0, 90.0, 3e37, torch.nan]).view(
         1, 1, 1, -1
     )
@@ -86,7 +86,7 @@ def test_activations_of_large_numbers():
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 @pytest.mark.parametrize("bias, affine", [(False, True), (True, False)])
 def test_a_norm_behind_it(device, layout, bias, affine):
-    """In eval without gradients one operator computes it. It follows the norm, and the weights, at once."""
+    """In eval without gradients one operator computes both. Changes of the norm and the weights apply at once."""
     torch.manual_seed(0)
     depthwise_conv_norm.operator.short.clear()
     norm = nn.BatchNorm2d(6, affine=affine, dtype=torch.float64)
@@ -144,7 +144,7 @@ def check(x, kernel: int, stride: int, activation=None) -> None:
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
 @pytest.mark.parametrize("channels", [16, 144])
 def test_a_large_plane(device, dtype, channels):
-    """What is too large for a patch a thread."""
+    """A plane that is too large for a patch per thread."""
     torch.manual_seed(0)
     x = torch.randn(1, channels, 262, 255 * 16 // channels + 1, device=device, dtype=dtype)
     weight = torch.randn(channels, 1, 3, 3, device=device).to(dtype)

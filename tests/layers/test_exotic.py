@@ -16,7 +16,7 @@ from layers._runtime.cases import results
 
 
 class AsModule(torch.nn.Module):
-    """A call of a case with all that is no tensor given, as exporters want it."""
+    """A call of a case in which only the tensors are arguments, as exporters need it."""
 
     def __init__(self, point):
         super().__init__()
@@ -56,7 +56,7 @@ def test_trace(on_cpu):
 @pytest.mark.only(lambda case: case.is_caffe)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
 def test_a_caffe_layer_is_traced(on_cpu):
-    """A layer that was set up records its operator, never the mere allocation of a top; others refuse."""
+    """A layer that was set up records its operator, never only the allocation of a top; others refuse."""
     bottoms, _ = on_cpu.case.function.bottoms_and_blobs(on_cpu.arguments())
     module = on_cpu.case.function.make()
     before = module(*bottoms)
@@ -85,7 +85,7 @@ def test_fake_tensors(on_cpu):
 
 @of_operators
 def test_counting_flops(on_cpu):
-    """The counter sees the call, as any dispatch mode does, and the result is the same."""
+    """The counter gets the call, like any dispatch mode, and the result is the same."""
     module, tensors = module_and_tensors(on_cpu)
     with FlopCounterMode(display=False):
         found = module(*tensors)
@@ -125,7 +125,7 @@ def test_one_on_meta(on_cpu, runtime):
 
 
 def wrong_tensors(point, runtime, change):
-    """Each tensor in turn is made wrong: the error names the layer, and nothing else has changed."""
+    """Each tensor in turn is made wrong: the error names the layer, and nothing else changes."""
     arguments = point.arguments()
     before = point.call(*arguments)
     for place, name in enumerate(inspect.signature(point.case.function).parameters):

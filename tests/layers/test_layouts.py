@@ -39,7 +39,7 @@ def channels_last(x):
 
 
 def negated(x):
-    """Its memory holds -x, and a bit that says so: what z.conj().imag is."""
+    """Its memory has -x and the negative bit, like z.conj().imag."""
     return torch._neg_view(-x)
 
 
@@ -47,7 +47,7 @@ def negated(x):
     "view", [transposed, sliced, offset, expanded, channels_last, negated], ids=lambda f: f.__name__
 )
 def test_views(each_device, view):
-    """A view gives what its contiguous copy gives, forward and backward."""
+    """A view gives the result of its contiguous copy, forward and backward."""
     like_its_copy(each_device, view)
 
 

@@ -26,7 +26,7 @@ def autocast_dtypes(point):
 
 
 def as_autocast_casts(point, arguments, dtype):
-    """The arguments, all in the dtype but those that autocast leaves alone."""
+    """The arguments, all in the dtype except those that autocast does not cast."""
     names = inspect.signature(point.case.function).parameters
     rounded = cast(arguments, dtype, point.device)
     kept = zip(names, arguments, rounded, strict=False)
@@ -34,7 +34,7 @@ def as_autocast_casts(point, arguments, dtype):
 
 
 def test_autocast(each_device):
-    """The result has the dtype that the case says; the gradients have their arguments'."""
+    """The result has the case's dtype; the gradients have their arguments' dtypes."""
     case, grad = each_device.case, each_device.case.gradient != "none"
     for dtype in autocast_dtypes(each_device):
         arguments = each_device.arguments(grad)
@@ -89,7 +89,7 @@ def test_module_copies(on_cpu):
 
 
 def test_two_threads(each_device):
-    """Each with data of its own, one of them making mistakes: neither disturbs the other."""
+    """Each with its own data, one of them making errors: neither disturbs the other."""
     wanted = {seed: each_device.call(*each_device.arguments(seed=seed)) for seed in (1, 2)}
     problems = []
 

@@ -26,7 +26,7 @@ class Block(nn.Module):
 
 
 class PlainBlock(Block):
-    """The same of torch's own operators."""
+    """The same with torch's own operators."""
 
     def forward(self, x):
         y = self.expand(x)
@@ -46,7 +46,7 @@ def device(request):
 
 @pytest.fixture
 def blocks(device):
-    """(block, plain twin with the same parameters, input), in double: rounding must not hide a difference."""
+    """(block, plain twin with the same parameters, input), in double, so that rounding hides no difference."""
     torch.manual_seed(1701)
     block = Block().to(device, torch.float64)
     plain = PlainBlock().to(device, torch.float64)
@@ -132,7 +132,7 @@ def test_block_trains_in_a_cuda_graph(blocks, device):
 )
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=str)
 def test_gradients_of_a_networks_batch(size, kernel, stride, layout, dtype, tolerance):
-    """So many images that a thread takes one part of them after the other, as no case's few make it do."""
+    """With so many images that a thread handles several in turn, which no case does."""
     filter = DepthwiseConv2d(size[1], kernel, stride=stride, padding=kernel // 2).to("cuda", dtype)
     x = torch.randn(*size, device="cuda", dtype=dtype).to(memory_format=layout).requires_grad_()
     leaves = [x, filter.weight]

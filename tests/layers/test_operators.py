@@ -83,7 +83,7 @@ def test_subclass(on_cpu):
 
 @pytest.mark.filterwarnings("ignore:.*performance drop.*")
 def test_vmap(on_cpu):
-    """Right; a Caffe layer, into which torch.func cannot look, refuses it."""
+    """Right for native layers; a Caffe layer refuses it."""
     first, second = on_cpu.arguments(seed=1), on_cpu.arguments(seed=2)
     stacked = [
         torch.stack([a, b]) if isinstance(a, Tensor) else a for a, b in zip(first, second, strict=True)
@@ -131,7 +131,7 @@ def tangents_by(way, function, arguments, tangents):
 
 @pytest.mark.parametrize("way", ["make_dual", "func.jvp"])
 def test_forward_mode(on_cpu, way):
-    """Right, if cases.py says so; else refused: a tangent of 0 would be a wrong number."""
+    """Right if cases.py says so; otherwise refused, because a tangent of 0 would be wrong."""
     arguments = on_cpu.arguments()
     tangents = tuple(random_like(differentiable(arguments)))
     if on_cpu.case.transforms:
@@ -147,7 +147,7 @@ def test_forward_mode(on_cpu, way):
 
 @differentiated
 def test_func_grad(on_cpu):
-    """torch.func's gradient: right, if cases.py says so; else refused."""
+    """torch.func's gradient: right if cases.py says so; otherwise refused."""
     arguments = on_cpu.arguments()
     places = tuple(i for i, a in enumerate(arguments) if is_floating(a))
 

@@ -23,7 +23,7 @@ from layers._runtime.cases import Bad, Case, Draw, cast
 
 
 def tensor_places(case: Case, arguments) -> list[int]:
-    """Where a tensor must stand: not where None would do."""
+    """The parameters that must be tensors, not None."""
     parameters = list(inspect.signature(case.function).parameters.values())
     return [
         i
@@ -60,7 +60,7 @@ def test_complex(each_device, runtime):
 @of_operators
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8, torch.bool], ids=str)
 def test_integers(each_device, runtime, dtype):
-    """A Caffe layer takes them, as labels, and computes in a floating type."""
+    """A Caffe layer accepts them, as labels, and computes in a floating type."""
     refused(each_device, runtime, lambda x: x.to(dtype))
 
 
@@ -94,7 +94,7 @@ def test_meta(each_device, runtime):
 
 @of_operators
 def test_none_through_torch_ops(each_device, runtime):
-    """torch's schema takes None for any tensor, of a backward operator, too; without any it knows no device."""
+    """torch's schema accepts None for any tensor, also of a backward operator; without a tensor there is no device."""
     calls = {op: args for op, args in operator_calls(each_device)}
     assert calls
     for op, args in calls.items():
@@ -109,7 +109,7 @@ def test_none_through_torch_ops(each_device, runtime):
 
 
 def test_without_memory(on_cpu, runtime):
-    """Tensors whose address is NULL although they have elements: C would follow it."""
+    """Tensors whose address is NULL although they have elements: C would dereference it."""
     refused(on_cpu, runtime, lambda x: torch._efficientzerotensor(x.shape, dtype=x.dtype))
 
 

@@ -14,20 +14,20 @@ of_operators = pytest.mark.only(lambda case: not case.is_caffe)
 
 
 def operators_of(layer: str) -> list:
-    """The operators that a layer's module has, as the runtime's objects."""
+    """The operators in a layer's module, as the runtime's objects."""
     module = vars(importlib.import_module(f"{PACKAGE}.{layer}"))
     made = [getattr(v, "operator", None) for v in module.values()]
     return [operator for operator in made if hasattr(operator, "torch_op")]
 
 
 def forget(layer: str) -> None:
-    """From here on each call goes the careful way first."""
+    """From here on, the next calls go the careful way."""
     for operator in operators_of(layer):
         operator.short.clear()
 
 
 def forward_and_backward(point, seed: int) -> tuple:
-    """The tops, and the gradients of all that can have one."""
+    """The tops, and the gradients of all tensors that can have one."""
     grad = point.case.gradient != "none"
     arguments = point.arguments(grad, seed)
     tops = results(point.call(*arguments))

@@ -34,7 +34,7 @@ from layers._runtime.cases import away_from_kinks, results
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_layer_says_its_cases(layer):
-    """A layer that says no cases would pass this suite untested."""
+    """A layer without cases would pass these tests untested."""
     try:
         cases = importlib.import_module(f"{PACKAGE}.{layer}.cases").CASES
     except ModuleNotFoundError as error:
@@ -45,7 +45,7 @@ def test_layer_says_its_cases(layer):
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_layer_is_built(layer):
-    """It is built for one backend at least. Tests of a backend that is missing are skipped."""
+    """It is built for at least one backend. Tests of a missing backend are skipped."""
     assert layer_object(layer).backends(), (
         f"layer {layer} is built for no backend: type `make LAYERS={layer}`"
     )
@@ -99,7 +99,7 @@ def no_further(found, wanted):
 
 
 def assert_gradients(point, arguments):
-    """Those of a call agree with the reference's, and are like their arguments; returns the call's result."""
+    """A call's gradients agree with the reference's and have their arguments' properties. Returns the call's result."""
     result = point.call(*arguments)
     top_diffs = random_like(result)
     diffs = torch.autograd.grad(differentiable(results(result)), differentiable(arguments), top_diffs)
@@ -120,7 +120,7 @@ def test_backward(point):
 
 @pytest.mark.only(lambda case: case.stays_float)
 def test_float_beside_half(half_type):
-    """What autocast leaves in float32 is read, and its gradient written, in float32."""
+    """Arguments that autocast leaves in float32 are read, and their gradients written, in float32."""
     names = inspect.signature(half_type.case.function).parameters
     arguments = tuple(
         a.detach().float().requires_grad_()
@@ -143,7 +143,7 @@ def test_kinks_are_kept_away_from():
 
 
 def is_large(arguments) -> bool:
-    """Too large to perturb element by element; a random direction is checked instead."""
+    """Is it too large to perturb element by element? Then a random direction is checked instead."""
     return sum(a.numel() for a in differentiable(arguments)) > 64
 
 
@@ -190,7 +190,7 @@ def test_second_derivative(point):
 @once
 @pytest.mark.parametrize("top", ["constant", "variable"])
 def test_second_derivative_is_refused(each_device, top):
-    """It is never left out in silence: a gradient penalty that adds nothing is wrong."""
+    """It is never silently 0: then a gradient penalty would add nothing."""
 
     def penalised(arguments, result, top_diffs):
         wanted = differentiable(arguments)
@@ -225,7 +225,7 @@ def test_no_derivative_is_refused(each_device):
 
 @differentiated
 def test_only_wanted_gradients(each_device):
-    """Each gradient asked for alone equals the one asked for with the others, and those are not computed."""
+    """Each gradient alone equals the one computed with the others, and the others are not computed."""
     arguments = each_device.arguments(grad=True)
     result = each_device.call(*arguments)
     top_diffs = random_like(result)
@@ -276,7 +276,7 @@ def test_same_bits_twice(each_dtype):
 
 
 def test_inputs_stay_as_they_are(each_dtype):
-    """Neither values nor versions of what is given change, top_diff included."""
+    """Neither values nor versions of the arguments change, including top_diff."""
     arguments = each_dtype.arguments(grad=each_dtype.case.gradient != "none")
     before = [(a, a.detach().clone(), a._version) for a in arguments if isinstance(a, Tensor)]
     result = each_dtype.call(*arguments)

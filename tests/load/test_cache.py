@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("cache")
 
 
 def forget():
-    """As another process would be: nothing imported yet."""
+    """As in another process: nothing is imported yet."""
     loaded._imported.clear()
 
 
@@ -130,7 +130,7 @@ def test_a_cache_folder_that_cannot_be(folder, why, monkeypatch):
 
 
 def mounted(folder: Path, options: str, script: str) -> subprocess.CompletedProcess:
-    """Run a script while an empty file system with these options lies at the folder, seen by it alone."""
+    """Run a script with an empty file system with these options mounted on the folder, only for the script."""
     folder.mkdir(exist_ok=True)
     probe = ["unshare", "-rm", "sh", "-c", f"mount -t tmpfs none {folder}"]
     if not shutil.which("unshare") or subprocess.run(probe, capture_output=True).returncode:

@@ -23,7 +23,7 @@ def net():
 
 
 def refused(name: str, call) -> int:
-    """How many of all those values are refused; a file or a folder that is not there is named by Python."""
+    """The number of these values that are refused. Python names a file or folder that does not exist."""
     count = 0
     for value in NOTHING_IN_PARTICULAR:
         try:
@@ -65,7 +65,7 @@ def test_what_is_right_is_taken(tmp_path):
 
 
 def test_names_that_the_net_does_not_have():
-    """They would be ignored in silence."""
+    """They would be ignored silently."""
     with pytest.raises(CaffeValueError, match=r"shapes: no input 'X'; did you mean 'x'\? There are: x, t"):
         caffe_net(NET, shapes={"X": (4, 3)})
     with pytest.raises(CaffeValueError, match=r"shapes: no input 'y'. There are"):  # it is a layer's

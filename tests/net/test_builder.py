@@ -62,7 +62,7 @@ def test_layers_of_one_name_in_training_and_testing_share_their_parameters():
     ],
 )
 def test_types_that_are_misspelt(name, said):
-    """A fork's type is no slip, however like a known one it is."""
+    """A fork's type is not a misspelling, even if it is similar to a known one."""
     with pytest.raises(CaffeValueError, match=re.escape(f"({name}): no such layer here{said}\n")):
         caffe_net(INPUT + f'layer {{ name: "x" type: "{name}" bottom: "data" top: "x" }}')
 
@@ -122,7 +122,7 @@ def test_a_filler_that_is_none_is_named_with_its_layer():
 
 
 def test_a_layer_in_place_may_change_its_tops_diff(shared_layers):
-    """In Caffe it is the bottom's: Backward multiplies what it holds. The gradient was zero, without an error."""
+    """In Caffe it is the bottom's diff: Backward multiplies it. Before, the gradient was zero without an error."""
     text = """input: "x" input_shape { dim: 2 dim: 3 }
     layer { name: "a" type: "Power" bottom: "x" top: "y" power_param { scale: 2 } }
     layer { name: "b" type: "SquareTurned" bottom: "y" top: "y" }
@@ -147,7 +147,7 @@ layer { name: "d" type: "SquareInPlace" bottom: "x" top: "x" }"""
 
 @pytest.mark.parametrize("dtype", [torch.float, torch.double])
 def test_a_layer_that_demands_to_be_in_place(shared_layers, dtype):
-    """It computes on a copy: an input that requires a gradient stays as it is."""
+    """It computes on a copy: an input that requires a gradient does not change."""
     net = caffe_net(IN_PLACE, layers=[shared_layers.build_layers("caffe_crooked")])
     assert net.b.definition.in_place and net.shapes["x"] == (2, 3)
     for call in (net, copy.deepcopy(net), torch.compile(net, backend="aot_eager")):

@@ -52,7 +52,7 @@ CHAINS = [
 
 @pytest.mark.parametrize("chain", CHAINS)
 def test_offsets_of_a_crop_by_hand(chain):
-    """An offset is the place of the image's first value in the last blob, if windows keep their centres."""
+    """An offset is the position of the image's first value in the last blob, if windows keep their centres."""
     text, at = 'input: "b0" input_shape { dim: 1 dim: 1 dim: 40 dim: 44 }\n', [0, 0]
     for i, layer in enumerate(chain):
         text += f'layer {{ name: "l{i}" bottom: "b{i}" top: "b{i + 1}" {image_layer(*layer)} }}\n'
@@ -102,7 +102,7 @@ def test_what_a_layer_between_says_of_a_crops_offsets(kind, module, offsets):
 
 
 def test_a_crop_knows_nothing_of_layers_that_are_not_set_up():
-    """A fork's code tells no geometry, either."""
+    """The geometry of a fork's code is unknown, too."""
     convolution = step("Convolution")
     module = SimpleNamespace(is_set_up=True, kernel=(3, 5), stride=(2, 1), pad=(0, 1))
     assert map_of(convolution, {}, 0) is None

@@ -35,7 +35,7 @@ def made(type_name="Convolution", group=1, bias="true", norm="", scale=SCALE, de
 
 
 def one_by_one(net, x):
-    """A call with a gradient takes no fused weights."""
+    """A call with a gradient uses no fused weights."""
     with torch.enable_grad():
         return net(x).detach()
 

@@ -52,7 +52,7 @@ def test_a_net_whose_data_are_of_one_phase_alone_has_its_inputs_in_both():
 
 
 def test_statistics_of_training_are_those_of_testing_after_a_move_too():
-    """torch's own `to` and `double` give each module a buffer of its own."""
+    """torch's own `to` and `double` would give each module its own buffer."""
     bn = 'layer { name: "bn" type: "BatchNorm" bottom: "data" top: "n" include { phase: %s } }'
     net = caffe_net(INPUT + bn % "TRAIN" + bn % "TEST").double()
     net.train()(images().double())
@@ -92,7 +92,7 @@ def test_a_template_is_filled_in():
 @pytest.mark.parametrize("kind", ["Data", "ImageData", "HDF5Data", "AnnotatedData"])
 @pytest.mark.parametrize("tops", ["data", "data label", "data clip", "data clip label"])
 def test_the_second_blob_of_a_data_layer(kind, tops):
-    """A label for each item, of the types that have no other, or by its name. Others are known when they come."""
+    """A label for each item, by type or by name. Other types' second blobs are unknown until they are passed."""
     names = tops.split()
     text = "layer { name: 'd' type: '%s' %s data_param { batch_size: 4 } transform_param { crop_size: 5 } }"
     net = caffe_net(

@@ -91,7 +91,7 @@ def test_refused(text, said):
 
 
 def test_a_guess_that_does_not_fit_is_called_one():
-    """A data layer of a fork may give ten channels of optical flow. Nothing is guessed of the other inputs."""
+    """A fork's data layer may return ten channels of optical flow. Other inputs are not guessed."""
     text = """layer {{ name: "d" type: "{}" top: "d" {} }}
       layer {{ name: "r" type: "Reshape" bottom: "d" top: "r"
         reshape_param {{ shape {{ dim: -1 dim: 10 dim: 8 dim: 8 }} }} }}"""
@@ -109,7 +109,7 @@ def test_a_guess_that_does_not_fit_is_called_one():
 
 
 def test_a_phase_has_its_own_batch_and_the_images_of_the_other():
-    """As in a train_val whose crop_size stands in TRAIN alone."""
+    """As in a train_val whose crop_size is only in TRAIN."""
     text = """layer { name: "d" type: "Data" top: "data" top: "label" include { phase: TRAIN }
         transform_param { crop_size: 7 } data_param { batch_size: 128 } }
       layer { name: "d" type: "Data" top: "data" top: "label" include { phase: TEST } data_param { batch_size: 0144 } }

@@ -143,7 +143,7 @@ def test_infogain_loss():
 
 
 def test_infogain_loss_whose_matrix_is_a_file(tmp_path):
-    """What is ignored counts for nothing; the second top is the probabilities."""
+    """Ignored labels do not count; the second top has the probabilities."""
     x, matrix = draw(2, 3, 2, 2), draw(3, 3, seed=2).abs().float()
     target = torch.tensor([[0, 1, 2, 1], [2, 2, 0, 1]]).view(2, 1, 2, 2).double()
     path = tmp_path / "matrix.binaryproto"
@@ -189,7 +189,7 @@ def test_accuracy(top_k, ignore):
 
 @pytest.mark.parametrize("weight", [1, 3, 0.5])
 def test_the_loss_of_a_ported_layer_has_a_weight(weight):
-    """The layer's own output is without it, the net's loss and the gradient are with it."""
+    """The layer's output is without the weight; the net's loss and the gradient include it."""
     text = """input: "a" input_shape { dim: 2 dim: 3 } input: "b" input_shape { dim: 2 dim: 3 }
     layer { name: "l" type: "SmoothL1Loss" bottom: "a" bottom: "b" top: "l" loss_weight: %s }"""
     a, b = torch.randn(2, 3, requires_grad=True), torch.randn(2, 3)
@@ -204,7 +204,7 @@ def test_the_loss_of_a_ported_layer_has_a_weight(weight):
 
 
 def test_losses_are_those_that_are_named_so():
-    """What net.loss adds up where the prototxt gives no loss_weight, as in Caffe."""
+    """The tops that net.loss adds up if the prototxt has no loss_weight, as in Caffe."""
     for file in Path(stock.__file__).parent.glob("[!_]*.py"):
         module = importlib.import_module(f"{stock.__name__}.{file.stem}")
         (kind,) = [

@@ -19,7 +19,7 @@ layer { name: "models/small/net.prototxt" type: "Own" bottom: "x" top: "y"
 
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
-    """A tree whose paths begin at its root, as those of Caffe's own models do. The net is elsewhere."""
+    """A tree whose paths start at its root, as in Caffe's own models. The net is elsewhere."""
     folder = tmp_path / "models" / "small"
     folder.mkdir(parents=True)
     (tmp_path / "elsewhere").mkdir()
@@ -52,7 +52,7 @@ def test_the_working_directory_comes_first(tree):
 
 
 def test_a_ported_layer_gets_the_path(tree, monkeypatch):
-    """Its C++ opened it in the folder of the toolkit, where make runs."""
+    """Before, its C++ opened the file in the toolkit's folder, where make runs."""
 
     class Taken(torch.nn.Module):
         def __init__(self, text, **_):

@@ -50,7 +50,7 @@ def test_the_loss_is_weighted():
 
 
 def test_losses_are_added_up():
-    """GoogLeNet does this: its inner classifiers count 0.3."""
+    """GoogLeNet does this: its inner classifiers have weight 0.3."""
     again = (
         'layer { name: "again" type: "EuclideanLoss" bottom: "a" bottom: "b" top: "again" loss_weight: 0.25 }'
     )

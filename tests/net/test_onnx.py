@@ -107,7 +107,7 @@ def test_a_file_has_the_blobs_names_and_any_batch(net, tmp_path):
 
 
 def test_blobs_with_the_names_that_torch_gives(tmp_path):
-    """Keras calls its layers conv2d and conv2d_1. torch.export calls its values so, in an order of its own."""
+    """Keras' layers are conv2d and conv2d_1. torch.export uses such names for its values, in another order."""
     layer = """layer { name: "TOP" type: "Convolution" bottom: "BOTTOM" top: "TOP"
       convolution_param { num_output: 3 kernel_size: 1 weight_filler { type: "msra" } } }
     layer { name: "TOP_relu" type: "ReLU" bottom: "TOP" top: "TOP" }
@@ -179,7 +179,7 @@ def test_detection_output_is_non_max_suppression(tmp_path):
 
 
 def test_a_difference_is_reported(net, tmp_path, monkeypatch):
-    """A certificate is no formality: another net's numbers do not agree."""
+    """The certificate of another net's numbers does not agree."""
     from layers._net import onnx as module
 
     compare = module._compare

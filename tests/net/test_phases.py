@@ -62,7 +62,7 @@ def test_the_files_own_state(state, options, wanted):
 
 
 def test_what_a_state_makes_of_a_net():
-    """The example of an issue: stages of the file decide whether the values are scaled."""
+    """The file's stages decide whether the values are scaled."""
     text = """state { stage: "deep" level: 0 } input: "data" input_shape { dim: 1 dim: 2 }
       layer { name: "a" type: "Power" bottom: "data" top: "data" power_param { scale: 10 } include { stage: "deep" } }
       layer { name: "b" type: "Power" bottom: "data" top: "out" power_param { shift: 1 } }"""
@@ -72,7 +72,7 @@ def test_what_a_state_makes_of_a_net():
 
 
 def test_the_state_of_a_solvers_net():
-    """Caffe's Solver merges what its train_state says over what the net says. Levels replace, stages add up."""
+    """Caffe's Solver merges its train_state over the net's state. Levels replace, stages add up."""
     net = parse('state { stage: "a" level: 1 }').node("state")
     solver = parse('train_state { stage: "b" level: 2 } test_state { stage: "c" }')
     assert State("TRAIN").over(solver.node("train_state")).over(net) == State("TRAIN", 2, frozenset("ab"))
@@ -115,7 +115,7 @@ def test_fields_of_a_layer_that_would_be_passed_over(more, said):
     "phase, drops", [("", (False, True)), ("phase: TEST", (False, False)), ("phase: 0", (True, True))]
 )
 def test_a_layers_own_phase(phase, drops):
-    """Net::Init gives its own phase to layers that name none."""
+    """Net::Init gives its own phase to layers without one."""
     net = caffe_net(INPUT + f'layer {{ name: "d" type: "Dropout" bottom: "data" top: "d" {phase} }}')
     for training, dropped in zip((False, True), drops, strict=True):
         assert (net.train(training)(torch.ones(2, 3, 8, 8)) == 0).any() == dropped
@@ -148,7 +148,7 @@ def test_a_field_of_a_forks_net():
     ],
 )
 def test_rules(rule, levels):
-    """At which levels a layer with that rule is part of the net, in phase TEST, with the stages a and b."""
+    """The levels at which a layer with that rule is in the net, in phase TEST, with the stages a and b."""
     text = INPUT + conv("c", "data", more=rule) + conv("always", "data")
     found = [n for n in range(6) if "c" in caffe_net(text, phase="TEST", stages=["a", "b"], level=n).layers]
     assert "".join(map(str, found)) == levels
@@ -182,7 +182,7 @@ def test_a_net_that_silences_all_outputs_says_what_to_ask_for():
 
 
 def test_arguments_that_an_onnx_export_adds():
-    """torch.onnx.export(dynamo=False) gives None for `end` and `blobs`, by position."""
+    """torch.onnx.export(dynamo=False) passes None for `end` and `blobs`, by position."""
     net, x = caffe_net(INPUT + conv("c", "data")), torch.ones(2, 3, 8, 8)
     assert torch.equal(net(x, None, None), net(x))
     with pytest.raises(CaffeTypeError, match="2 inputs were given; the net has data"):

@@ -11,7 +11,7 @@ from layers._net.registry import Folders
 
 
 class Ported(torch.nn.Module):
-    """What a ported layer is to a net."""
+    """A ported layer, as a net uses it."""
 
     type, folder, type_name, is_set_up = "Pooling", Path("pooling"), "Pooling", True
 

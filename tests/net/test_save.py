@@ -44,7 +44,7 @@ def test_protobuf_reads_what_is_saved(tmp_path):
 
 
 def test_names_with_escapes(tmp_path):
-    """protobuf prints names that are not ASCII with escapes, and has them as they are in a caffemodel."""
+    """protobuf prints non-ASCII names with escapes, but stores them unescaped in a caffemodel."""
     names = {"conv": "卷积", "bn": 'a"b', "ip": "c\\n"}
     message = message_of(first := net_with())
     for layer in message.layer:

@@ -24,7 +24,7 @@ layer { name: "end" type: "ReLU" bottom: "sum" top: "end" }
 
 
 def test_a_relu_writes_over_its_bottom_only_where_nobody_can_see_it():
-    """It spares the caller's memory, and a blob that another layer reads, has two names, or that a hook sees."""
+    """Not the caller's memory, nor a blob that another layer reads, that has two names, or that a hook gets."""
     torch.manual_seed(0)
     net, x = caffe_net(RELUS).eval(), draw(1, 3, 4, 4).float()
     given = x.clone()
@@ -67,7 +67,7 @@ layer { name: "relu3" type: "ReLU" bottom: "fc" top: "fc" }
 
 @pytest.mark.parametrize("operation", ["SUM", "PROD", "MAX"])
 def test_a_relu_in_place_writes_over_its_bottom_in_training(operation):
-    """Where the file says so. A hook, of one module or of all, sees what was there before."""
+    """If the file has it in place. A hook, of one module or of all, gets the values from before."""
     text = 'input: "data_" input_shape { dim: 2 dim: 4 dim: 3 dim: 3 }\n' + IN_PLACE
     nets = [caffe_net(text % (top, top, operation)).double().train() for top in ("x", "y")]
     nets[1].load_state_dict(nets[0].state_dict())

@@ -35,7 +35,7 @@ SHARES = {"both": ("w", "b"), "weight": ("w",), "bias": ("", "b"), "none": ()}
 @pytest.mark.parametrize("shares", SHARES)
 @pytest.mark.parametrize("branches", [2, 3])
 def test_who_fills_and_what_is_loaded(tmp_path, shares, branches):
-    """By Caffe's rules, for all sets of layers in the file: the first layer owns; the last that is loaded counts."""
+    """By Caffe's rules, for all sets of layers in the file: the first layer owns the blob; the last loaded one wins."""
     names, path = "fgh"[:branches], tmp_path / "a.caffemodel"
     fills = {name: (10.0 + i, 20.0 + i) for i, name in enumerate(names)}
     stored = {name: (30.0 + i, 40.0 + i) for i, name in enumerate(names)}

@@ -167,7 +167,7 @@ def test_batch_norm_and_scale_as_one_operator_compute_what_they_compute_apart(sh
 
 
 def test_batch_norms_that_share_their_blobs_follow_one_another():
-    """The twins of a siamese net do this. A net updates the statistics of all its layers together, at its end."""
+    """As in the twins of a siamese net. A net updates the statistics of all its layers together, at its end."""
     twin = """
     layer { name: "%s" type: "BatchNorm" bottom: "%s" top: "n%s"
             param { name: "m" } param { name: "v" } param { name: "f" }

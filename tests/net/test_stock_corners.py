@@ -51,7 +51,7 @@ def test_a_stochastic_window_of_zeros(training):
 @pytest.mark.parametrize("axis", [0, 1, 2, -1, -2, -3])
 @pytest.mark.parametrize("kind", ["SoftmaxWithLoss", "InfogainLoss"])
 def test_by_how_many_a_loss_is_divided(kind, axis):
-    """BATCH_SIZE: what lies before the axis, as in Caffe's outer_num_."""
+    """BATCH_SIZE: the count before the axis, as Caffe's outer_num_."""
     shape = (3, 4, 5, 2)
     classes, rest = shape[axis], [n for i, n in enumerate(shape) if i != axis % 4]
     param = "softmax_param" if kind == "SoftmaxWithLoss" else "infogain_loss_param"

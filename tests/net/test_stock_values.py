@@ -163,7 +163,7 @@ def test_eltwise_of_one_bottom_scales_it():
 
 
 def test_the_gradient_of_a_maximum_goes_to_one_bottom():
-    """The second of two or three equal bottoms has it, as in Caffe. torch.maximum would share it."""
+    """The second of two or three equal bottoms gets it, as in Caffe. torch.maximum would split it."""
     x = torch.ones(3, dtype=torch.float64)
     tensors = [x.clone().requires_grad_() for _ in range(3)]
     one_layer('type: "Eltwise" eltwise_param { operation: MAX }', *[(3,)] * 3)(*tensors).sum().backward()
@@ -219,7 +219,7 @@ def test_rnn_begins_where_the_last_call_ended_unless_a_marker_says_otherwise():
 
 
 def test_training_and_evaluation_have_a_state_each():
-    """Caffe's solver trains one net and tests another, so a test does not continue the training's last sequence."""
+    """Caffe's solver trains one net and tests another, so a test does not continue training's last sequence."""
     net = randomised(one_layer('type: "LSTM" recurrent_param { num_output: 4 }', (5, 3, 6), (5, 3)))
     x, cont = draw(5, 3, 6), torch.ones(5, 3)
     first, second, third = (net.train()(x, cont).detach() for _ in range(3))
@@ -232,7 +232,7 @@ def test_training_and_evaluation_have_a_state_each():
 @pytest.mark.parametrize("kind", ["LSTM", "RNN"])
 @pytest.mark.filterwarnings("ignore:.*torch.jit.trace")
 def test_an_exported_program_begins_at_zero_and_says_so(kind):
-    """It does not begin with the state that the net happened to have, which a graph would hold as a constant."""
+    """Otherwise a graph would contain the net's current state as a constant."""
     net = randomised(one_layer(f'type: "{kind}" recurrent_param {{ num_output: 4 }}', (5, 3, 6), (5, 3)))
     x, cont = draw(5, 3, 6), torch.ones(5, 3)
     first = net(x, cont).detach()
@@ -323,7 +323,7 @@ def test_spatial_pyramid_pooling():
 
 
 def test_dropout_of_nothing():
-    """Caffe checks the ratio in debug builds alone. Its release drops nothing."""
+    """Caffe checks the ratio only in debug builds. A release build drops nothing."""
     x = draw(5)
     net = one_layer('type: "Dropout" dropout_param { dropout_ratio: 0 }', (5,))
     assert torch.equal(net(x), x) and torch.equal(net.train()(x), x)

@@ -16,7 +16,7 @@ from layers._net.weights import mean_image
 
 
 def older(message, format: str) -> bytes:
-    """The same layers in the forms of 2014, `layers`, and of 2013, a message within each of these."""
+    """The same layers in the formats of 2014, `layers`, and of 2013, a message within each of these."""
     name, blobs = (4, 6) if format == "layers" else (1, 50)
     layers = []
     for layer in message.layer:

@@ -12,7 +12,7 @@ coord_map_from_to, crop = caffe.coord_map.coord_map_from_to, caffe.coord_map.cro
 
 
 def test_the_offset_is_where_the_image_lies_in_the_upsampled_score():
-    """One bright pixel of the image stays where it is through padding, pooling and a symmetric deconvolution."""
+    """One bright pixel of the image stays in place through padding, pooling and a symmetric deconvolution."""
     n = NetSpec()
     n.data = L.Input(shape=dict(dim=[1, 1, 20, 24]))
     n.conv = L.Convolution(

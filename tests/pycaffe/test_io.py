@@ -11,7 +11,7 @@ pytest.importorskip("scipy")
 
 
 def bilinear(plane: np.ndarray, size, as_area: bool) -> np.ndarray:
-    """A plane by the formula: pixels as areas with zeros outside, or as points with the corners on the corners."""
+    """A plane by the formula: pixels as areas with zeros outside, or as points with aligned corners."""
     out = np.zeros(size)
     for y, x in np.ndindex(*size):
         at = [

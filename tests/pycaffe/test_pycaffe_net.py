@@ -146,7 +146,7 @@ def test_a_python_layer_among_the_layers_is_the_user_s_object(tmp_path):
 
 
 def test_net_surgery_between_two_forwards():
-    """What was written to parameters' arrays counts at once: nothing that was made of them before is used again."""
+    """A write to a parameter's array applies at once: nothing derived from the old values is used again."""
     text = TEXT.replace(
         'layer { name: "relu"',
         'layer { name: "bn" type: "BatchNorm" bottom: "conv" top: "conv" } layer { name: "relu"',
@@ -234,7 +234,7 @@ def test_a_layer_that_overwrites_an_input_has_read_what_was_written(phase):
 
 @pytest.mark.gpu
 def test_on_a_gpu_arrays_are_copies_that_go_back():
-    """Written before a call, read after it; each against the processor's net with parameters of the same values."""
+    """Written before a call, read after it; compared with a net on the processor with the same parameters."""
     nets = [caffe.Net(TEXT + LOSS, caffe.TRAIN) for _ in range(2)]
     weights = [[p.data.copy() for p in params] for params in nets[0].params.values()]
     x, y = data(2, 3, 6, 6), np.array([1, 4], np.float32)

@@ -7,7 +7,7 @@ from layers._python2 import Tree
 
 @pytest.fixture
 def run(tmp_path):
-    """run(text): the value of `out` after a file of Python 2 has run. Its first line is one that only Python 2 has."""
+    """run(text): the value of `out` after a Python 2 file has run. Its first line is valid only in Python 2."""
 
     def run(text: str, mark: str = "if 0: print 'Python 2'\n"):
         path = tmp_path / "old.py"

@@ -24,7 +24,7 @@ def test_compiled_modules_that_nobody_built_have_a_stand_in(tree):
 
 
 def one_overlap(a, b) -> float:
-    """Intersection over union of two boxes whose ends are inside."""
+    """Intersection over union of two boxes with their ends included."""
     sides = [min(a[i + 2], b[i + 2]) - max(a[i], b[i]) + 1 for i in (0, 1)]
     common = max(sides[0], 0) * max(sides[1], 0)
     area = [float((c[2] - c[0] + 1) * (c[3] - c[1] + 1)) for c in (a, b)]

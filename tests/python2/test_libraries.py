@@ -65,7 +65,7 @@ def test_other_code_keeps_its_numpy(tmp_path):
 
 
 def test_an_image_is_rescaled_by_its_sides_alone(tmp_path, monkeypatch):
-    """Without scikit-image, by what its function is given: its axis of colours was found by itself."""
+    """Without scikit-image: checks the arguments of its function, which once detected the axis of colours itself."""
     given = []
     transform = types.ModuleType("skimage.transform")
     transform.rescale = lambda image, scale, **options: given.append(options)

@@ -10,7 +10,7 @@ from layers._runtime import Layer
 
 @pytest.fixture
 def layer(tmp_path, request):
-    """A layer of no C functions: what an operator does with arguments needs none."""
+    """A layer without C functions: an operator's handling of arguments needs none."""
     name = "operators_of_" + "".join(c if c.isalnum() else "_" for c in request.node.name)
     module = types.ModuleType(name)
     module.__file__ = str(tmp_path / "__init__.py")

@@ -19,7 +19,7 @@ def double(*values):
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("off, right", [(0.9, True), (1.1, False)])
 def test_the_tolerance_is_each_elements_own(dtype, off, right):
-    """As torch's assert_close has it: a large element does not excuse a small one."""
+    """As in torch's assert_close: a large element does not excuse a small one."""
     relative, absolute = TOLERANCE[dtype]
     wanted = double(1e3, 1.0)
     got = wanted + double(0, off * (absolute + relative))

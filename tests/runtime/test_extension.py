@@ -135,7 +135,7 @@ def frames_of(function, *arguments) -> set[str]:
 
 
 def test_nothing_is_saved_for_a_gradient_that_nobody_wants():
-    """No node of autograd is made, either: it takes as long as the call."""
+    """No autograd node is made, either, because it would take as long as the call."""
     x = torch.rand(4, 5)
     assert frames_of(sigmoid, x) == {"entry", "is_dynamo_compiling"}
     assert "save_for_backward" in frames_of(sigmoid, x.clone().requires_grad_())
@@ -224,7 +224,7 @@ def test_autocast_leaves_weights_alone():
 
 
 def test_gradients_of_another_operator():
-    """backward_by: what is saved, what is wanted, and who takes other arguments."""
+    """backward_by: the saved tensors, the needed gradients, and an operator with other arguments."""
     x, w = torch.rand(1, 2, 5, 5, requires_grad=True), torch.rand(2, 1, 3, 3, requires_grad=True)
     for tensors in ((x, w), (x.detach(), w), (x, w.detach())):
         for _ in range(3):
@@ -326,7 +326,7 @@ def test_what_becomes_a_plan():
 
 
 def test_one_tensor_given_twice():
-    """A plan of such a call says nothing of calls with two tensors, nor the reverse."""
+    """A plan of such a call does not apply to calls with two tensors, nor the reverse."""
     for first in (True, False):
         elementwise_mult.operator.short.clear()
         for i in range(8):
@@ -343,7 +343,7 @@ def test_one_tensor_given_twice():
 
 
 def test_a_function_that_writes_to_its_argument_is_no_plan():
-    """A plan would not tell autograd."""
+    """A plan would not notify autograd."""
 
     @operator(sigmoid_layer)
     def writes(x: Tensor) -> Tensor:
@@ -360,7 +360,7 @@ def test_a_function_that_writes_to_its_argument_is_no_plan():
 
 
 def test_many_shapes():
-    """More than are remembered; each right, and the table does not grow for ever."""
+    """More than are remembered; all results are right, and the table does not grow without limit."""
     for size in [*range(1, 1200), *range(1, 30)] * 2:
         x = torch.full((size,), 0.25)
         assert sigmoid(x)[size - 1].item() == pytest.approx(0.5621765)
@@ -388,7 +388,7 @@ def test_threads():
 
 
 def test_a_failure_is_said_and_tried_again(monkeypatch):
-    """An error while a call is planned says nothing about the next one. A plan's own error is the library's."""
+    """An error while a call is planned does not affect the next one. A plan's own error is the library's."""
 
     @operator(sigmoid_layer)
     def fails(x: Tensor) -> Tensor:
@@ -440,7 +440,7 @@ def test_backward_is_one_operator_and_a_plan():
 
 
 def test_nothing_large_is_imported():
-    """torch._dynamo takes seconds: no layer's import, no net and no first call is a place for them."""
+    """torch._dynamo takes seconds to import: no layer's import, net or first call may import it."""
     script = f"""
 import importlib, sys, torch
 for name in {LAYERS}:

@@ -102,7 +102,7 @@ def launches(point, monkeypatch) -> list:
 
 @pytest.mark.parametrize("native", list(points(NATIVE, devices=("cpu",), every_input=True)), ids=str)
 def test_one_element_less_is_an_error(native, monkeypatch, runtime):
-    """Each tensor of each C call that the case makes, but for the last element."""
+    """Each tensor of each C call that the case makes, without its last element."""
     made = launches(native, monkeypatch)
     monkeypatch.undo()
     assert made

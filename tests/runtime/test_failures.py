@@ -14,7 +14,7 @@ def failures(kernels):
 
 
 def still_works(failures, device):
-    """Neither torch nor the layer inherits an error from what failed before."""
+    """Neither torch nor the layer is left with an error from an earlier failure."""
     assert (torch.ones(3, device=device) + 1).sum().item() == 6
     top = torch.zeros(2, device=device)
     failures.failures_threads(top, 1, 2)
@@ -24,7 +24,7 @@ def still_works(failures, device):
 
 
 def fails(failures, device, function, *arguments):
-    """The text of the error that a call ends in."""
+    """The text of a call's error."""
     with pytest.raises(RuntimeError) as caught:
         getattr(failures, function)(torch.zeros(2, device=device), *arguments)
     assert type(caught.value).__name__ == "CaffeRuntimeError"
@@ -56,7 +56,7 @@ def test_cuda_check_says_what_and_where(failures, device):
 
 
 def test_post_kernel_check(failures, device):
-    """Seed bugs 4 and 14: it only printed, or it ended the process."""
+    """The check raises an error; it neither only prints nor ends the process."""
     text = fails(failures, device, "failures_post_check")
     assert "failures.cu:37: cudaGetLastError(): cudaErrorInvalid" in text
 
@@ -81,7 +81,7 @@ def test_dtype_that_was_not_compiled_in(failures, device):
 
 @pytest.mark.parametrize("at", [0, 600, 999_999])
 def test_exception_inside_a_kernel(failures, at):
-    """This is on the host, whichever of its threads runs the element."""
+    """On the host, on any of its threads."""
     with pytest.raises(RuntimeError, match=rf"failures_throw_in_kernel on host: element {at}$"):
         failures.failures_throw_in_kernel(torch.zeros(1_000_000), 1_000_000, at)
     still_works(failures, "cpu")
@@ -92,7 +92,7 @@ def test_exception_inside_a_kernel(failures, at):
     "what, said", [(1, r"thread {}"), (3, r"a thread used more than 640 KiB of stack.*")]
 )
 def test_a_thread_that_fails_between_two_barriers(failures, threads, what, said):
-    """The others wait for it, and are let go; 600 KiB of stack are a thread's own."""
+    """The others, which wait for it, are released; each thread has 600 KiB of stack."""
     top = torch.zeros(threads)
     for _ in range(2):
         with pytest.raises(RuntimeError, match=said.format(threads - 1)):
@@ -123,7 +123,7 @@ DEADLY = {
 @pytest.mark.parametrize("blocks", [1, 2000])
 @pytest.mark.parametrize("what", DEADLY)
 def test_what_would_end_the_process(failures, what, blocks):
-    """On the host it is an error, on whichever of its threads it happens; and again, with its signal unblocked."""
+    """On the host it is an error, on any thread; and again, with its signal unblocked."""
     number, n, said = DEADLY[what]
     for _ in range(2):
         with pytest.raises(RuntimeError, match=said):
@@ -140,7 +140,7 @@ def test_as_much_stack_as_a_gpus_thread_has(failures):
 
 @pytest.mark.parametrize("blocks", [1, 3000])
 def test_an_endless_kernel_ends_at_ctrl_c(kernels_folder, blocks):
-    """Threads that wait for another block's never end here. Later launches are not interrupted."""
+    """Threads that wait for another block never end here. Later launches are not interrupted."""
     script = f"""
 import sys; sys.path[:0] = {[str(p) for p in sys.path if p]!r}
 from layers._runtime.cases import load_package
@@ -204,13 +204,13 @@ def test_typed_pointer_wants_its_dtype(kernels):
 
 
 def test_output_must_be_contiguous(kernels):
-    """A copy would be written to, and thrown away."""
+    """Otherwise a copy would be written, and thrown away."""
     with pytest.raises(TypeError, match=r"loops: top: expected a contiguous tensor to write to"):
         kernels["loops"].loops_fill(torch.zeros(3, 2)[:, 0], 3, 0)
 
 
 def test_nothing_is_printed(failures, kernels_folder):
-    """A library that prints, or exits, takes the user's process for its own."""
+    """A library must neither print nor exit."""
     script = f"""
 import sys; sys.path[:0] = {[str(p) for p in sys.path if p]!r}
 from layers._runtime.cases import load_package

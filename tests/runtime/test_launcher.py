@@ -26,7 +26,7 @@ class Subclass(torch.Tensor):
 
 
 def watched(layer, function: str):
-    """(the function to call, a list that grows when a call comes to Python)."""
+    """(the function to call, a list that grows when a call reaches Python)."""
     went = []
 
     class Watched(type(layer.launcher(function))):
@@ -60,7 +60,7 @@ def leaky(x):
 
 
 def outcome(call, arguments):
-    """What a call returns, or the kind and text of what it raises."""
+    """A call's result, or the kind and text of its error."""
     try:
         return call(*arguments)
     except Exception as error:
@@ -76,7 +76,7 @@ def loops(kernels):
 
 
 def strided_ones(device):
-    """Contiguous, as a dimension of 1 may have any stride."""
+    """Contiguous, because a dimension of 1 may have any stride."""
     return torch.zeros(4, 6, 5, device=device)[:1, :, :].as_strided((1, 6, 5), (77, 5, 1))
 
 
@@ -127,7 +127,7 @@ def test_each_dtype(kernels, device, dtype):
 
 
 def test_current_stream(kernels):
-    """An input that arrives late, on a side stream, is waited for."""
+    """A call waits for an input that arrives late on a side stream."""
     if not torch.cuda.is_available():
         pytest.skip("no GPU")
     side, good = torch.cuda.Stream(), torch.ones(1000, device="cuda")
@@ -251,7 +251,7 @@ def test_mixed_dtypes_and_devices(kernels, device):
 
 
 def test_a_dtype_of_its_own():
-    """`int weight_dtype` frees `weight` from the others' dtype; C refuses what it was not made for."""
+    """`int weight_dtype` lets `weight` have another dtype; C refuses dtypes that it was not compiled for."""
     forward, x = depthwise_layer.depthwise_conv_forward, torch.ones(1, 1, 3, 3, dtype=torch.float16)
     top, numbers = torch.empty_like(x), (1, 1, 3, 3, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0)
     forward(x, torch.full((1, 1, 1, 1), 2.0), None, top, *numbers)
@@ -263,7 +263,7 @@ def test_a_dtype_of_its_own():
 
 
 def test_a_number_that_no_workspace_takes():
-    """cffi's own error would name nothing."""
+    """cffi's own error would not name the argument."""
     x = torch.zeros(1, 1, 3, 3)
     with pytest.raises(ValueError, match="depthwise_conv: kernel_h: expected"):
         depthwise_layer.depthwise_conv_backward_workspace(x, 1, 1, 3, 3, 2**31, 1, 1, 1, 0, 0, 1, 1, 0)
@@ -272,7 +272,7 @@ def test_a_number_that_no_workspace_takes():
 
 
 def test_a_workspace_of_nothing():
-    """0 is a number like any other. A negative one is an error."""
+    """0 is a valid number. A negative one is an error."""
     assert (
         depthwise_layer.depthwise_conv_backward_workspace(
             torch.zeros(1), 0, 0, 3, 3, 3, 3, 1, 1, 0, 0, 1, 1, 0
@@ -352,7 +352,7 @@ def test_arguments_have_no_names():
 
 
 def test_nothing_is_kept(kernels, device):
-    """After clear, doubtful and failed calls the arguments belong to nobody else."""
+    """After successful, doubtful and failed calls nothing holds references to the arguments."""
     loops, failures = kernels["loops"], kernels["failures"]
     good, bad, count = torch.zeros(3, device=device), torch.zeros(3, device=device).double(), 10**12
     calls = [(loops.loops_fill, (good, 3, 0)), (loops.loops_fill, (bad, 3, 0)), (loops.loops_fill, (good, "3", 0)),
@@ -375,7 +375,7 @@ def test_nothing_is_kept(kernels, device):
 
 
 def test_others_run_meanwhile(kernels):
-    """A call holds no lock of Python's: a kernel on the host may take its time."""
+    """A call does not hold Python's lock, because a kernel on the host may take long."""
     call, top = kernels["loops"].loops_fill, torch.zeros(1 << 24)
     ticks, done, interval = [], threading.Event(), sys.getswitchinterval()
 
@@ -425,7 +425,7 @@ for table in (object(), 12345, *capsules):
 
 
 def test_a_table_of_another_kind():
-    """A newer one leads to the one we know, if it is there. Else C reads the tensors' attributes."""
+    """A newer table links to the known one, if it exists. Otherwise C reads the tensors' attributes."""
     done = python_with_torch.run([sys.executable, "-c", TABLES])
     assert done.returncode == 0, done.stderr
     assert done.stdout in ("", "right " * 5)
@@ -456,7 +456,7 @@ sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files,
 @pytest.mark.filterwarnings("ignore:.*torch.jit")  # make_dual's own
 @pytest.mark.parametrize("layout", ["contiguous", "strided"])
 def test_a_tangent_is_refused(layout):
-    """C would drop it, silently. Plain tensors in the same level are taken."""
+    """C would silently drop it. Plain tensors in the same level are accepted."""
     x = torch.rand(4, 4).t() if layout == "strided" else torch.rand(16)
     call = sigmoid_layer.sigmoid_forward
     top = torch.empty(16)

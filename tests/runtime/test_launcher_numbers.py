@@ -54,7 +54,7 @@ def numbers(shared_layers, tmp_path_factory):
 
 
 def right(kind: str, value):
-    """What C gets for a value, by ctypes; None if it is to be refused."""
+    """C's value for a Python value, by ctypes; None if it must be refused."""
     names = {"bool": "bool", "double": "double", "float": "float"}
     if kind == "bool":
         return float(bool(value))
@@ -84,7 +84,7 @@ VALUES = [0, 1, -1, 2, 127, 128, 255, 256, 2**15, 2**16, 2**31 - 1, 2**31, 2**32
 
 @pytest.mark.parametrize("place", range(len(KINDS)), ids=KINDS)
 def test_numbers(numbers, place):
-    """Each C type, at its ends and beyond them."""
+    """Each C type, at its limits and beyond them."""
     for value in VALUES:
         top = torch.full((len(KINDS),), -7.0, dtype=torch.float64)
         given, wanted = [1] * len(KINDS), right(KINDS[place], value)
@@ -107,7 +107,7 @@ def test_a_number_that_c_returns(numbers):
 
 
 def test_memory_is_aligned(numbers):
-    """As the element asks for, and as the declaration says of C's wider type."""
+    """As the element type requires, and as the declaration says for C's wider type."""
     out, memory = torch.zeros(1), torch.arange(64, dtype=torch.float32)
     start = next(i for i in range(4) if memory[i:].data_ptr() % 16 == 0)
     numbers.numbers_aligned(memory[start:], out)

@@ -10,7 +10,7 @@ from tools.make.job import init_text
 
 
 def test_import_of_a_layer_that_is_not_built(workshop):
-    """Works; the first call says what to type."""
+    """The import works; the first call's error has the command to type."""
     workshop.layer("one")
     (workshop.folder / "__init__.py").write_text(init_text())
     said = workshop.import_and_fill("one")
@@ -51,7 +51,7 @@ def test_what_to_type(tmp_path):
 
 
 def test_only_the_missing_backend_is_missing(kernels, monkeypatch):
-    """A tensor on the GPU and a library for the host alone: an error that says what to type."""
+    """A tensor on the GPU and only a library for the host: the error has the command to type."""
     loops = kernels["loops"]
     if "cuda" in loops.backends():
         pytest.skip("the kernels are built for CUDA here")

@@ -24,7 +24,7 @@ ALLOWED = re.compile(
 @pytest.mark.parametrize("backend", [backend.name for backend in backends_here()])
 @pytest.mark.parametrize("layer", LAYERS)
 def test_needs_nothing_of_torch_or_of_one_python(layer, backend):
-    """Seed bug 12: symbols that only the process's other libraries gave. Built once, it loads anywhere."""
+    """Every symbol is in the library itself, in the C library or in the stable ABI, so it loads anywhere."""
     library = LAYERS_DIR / layer / f"_{backend}.abi3.so"
     if not library.exists():
         pytest.skip(f"{layer} is not built for {backend}")
@@ -47,7 +47,7 @@ def test_needs_nothing_of_torch_or_of_one_python(layer, backend):
     "part, said", [(0, "empty"), (0.1, "truncated"), (0.5, "truncated"), (0.999, "truncated")]
 )
 def test_a_library_of_which_a_part_is_missing(tmp_path, part, said):
-    """A full disk, a copy that was stopped. The loader would end Python by SIGBUS."""
+    """After a full disk, or an interrupted copy. The loader would end Python by SIGBUS."""
     whole = LAYERS_DIR / "round" / "_host.abi3.so"
     content, torn = whole.read_bytes(), tmp_path / "_host.abi3.so"
     assert why_broken(whole) == ""
@@ -96,7 +96,7 @@ static const int five = [] {
 
 
 def test_static_initialisers(workshop, monkeypatch):
-    """They run before a function of the layer does, whoever loads it; what they throw is an error of ours."""
+    """They run before a function of the layer; their exceptions become the toolkit's errors."""
     workshop.layer("one", cu=INITIALISED + TINY.format(name="one", value="five"))
     workshop.build()
     assert workshop.fill("one") == float(workshop.import_and_fill("one")) == 5
@@ -126,7 +126,7 @@ BY_INTRINSICS = """
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="x86")
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_all_that_an_architecture_means_is_asked_for(arch):
-    """A feature that nobody checks is an illegal instruction some day."""
+    """An unchecked feature could be an illegal instruction."""
     try:
         more = macros(arch) - macros("x86-64")
     except subprocess.CalledProcessError:
@@ -148,7 +148,7 @@ def test_all_that_an_architecture_means_is_asked_for(arch):
     ],
 )
 def test_on_an_older_processor(workshop, arch, processor, feature):
-    """Emulated: a program that loads the library and asks it gets the message, not SIGILL."""
+    """Emulated: a program that loads the library and calls it gets the message, not SIGILL."""
     workshop.layer("one", more_cu=DEADLY)
     workshop.build(f"HOST_ARCH={arch}", "libraries")
     script = """

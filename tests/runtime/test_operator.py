@@ -115,6 +115,6 @@ print("right")
 
 
 def test_imported_again():
-    """As a notebook does it that drops the package from sys.modules: torch has the operators already."""
+    """As in a notebook that drops the package from sys.modules: torch already has the operators."""
     output, errors = Fork(AGAIN).communicate()
     assert output == "right\n", errors[-2000:]

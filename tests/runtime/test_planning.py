@@ -17,7 +17,7 @@ CPU, CUDA = 1, 2  # DLPack's
 
 @pytest.fixture
 def exchanged(monkeypatch):
-    """Which GPUs were made the current one, in order. GPU 0 is it at first."""
+    """The GPUs that were made current, in order. GPU 0 is current at first."""
     asked = [0]
 
     def exchange(device: int) -> int:
@@ -81,7 +81,7 @@ def test_what_goes_wrong_in_a_plan_of_another_gpu_is_said(exchanged, planned):
 
 def test_an_argument_without_a_hash_is_not_held():
     class Numbers(list):
-        """As a list, and it can be asked whether it is still there."""
+        """A list that can be weakly referenced."""
 
     @operator(sigmoid_layer)
     def of_numbers(x: Tensor, numbers: list[int]) -> Tensor:

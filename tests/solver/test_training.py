@@ -70,7 +70,7 @@ def test_a_killed_run_resumes_to_the_bit(folder):
 
 
 def test_a_process_that_is_killed_resumes_to_the_bit(folder):
-    """By the command, killed with SIGKILL at its second snapshot; what it may have left half is not used."""
+    """By the command, killed with SIGKILL at its second snapshot; incomplete files are not used."""
     command = [sys.executable, "-u", "-m", "layers.train", str(folder / "solver.prototxt")]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     seen = 0

@@ -43,7 +43,7 @@ SEEN = "".join(f'#include "caffe/{n}.hpp"\n' for n in ("blob", "common", "util/m
 
 
 class Fork:
-    """A Caffe tree in the making."""
+    """Builds a Caffe tree."""
 
     def __init__(self, root: Path):
         self.root = root
@@ -85,7 +85,7 @@ def fork(tmp_path):
 
 @pytest.fixture(scope="session")
 def toolkit():
-    """Ours, read once: a third of the tool's time."""
+    """The toolkit's headers, read once, which is a third of the tool's time."""
     return Toolkit()
 
 

@@ -12,7 +12,7 @@ def assert_same_floats(found, wanted):
 
 
 def interesting_floats(dtype):
-    """Every value of the type, what lies half-way to the next and just beside; NaN, random bits."""
+    """Every value of the type, the midpoints between neighbours and the floats beside them; NaN, random bits."""
     values = torch.arange(65536, dtype=torch.int32).to(torch.int16).view(dtype).float()
     finite = values[values.isfinite()].double().sort().values
     middle = ((finite[1:] + finite[:-1]) / 2).float()

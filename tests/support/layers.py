@@ -52,7 +52,7 @@ class OperatorCalls(TorchDispatchMode):
 
 
 def operator_calls(point: Point):
-    """(operator, arguments) for each operator that the case's function is made of, backward included."""
+    """(operator, arguments) for each operator that the case's function calls, including backward."""
     arguments = point.arguments(grad=point.case.gradient != "none")
     with OperatorCalls(f"{PACKAGE}_{point.layer}".replace(".", "_")) as mode:
         result = point.call(*arguments)
@@ -64,7 +64,7 @@ def operator_calls(point: Point):
 
 
 def module_and_call(point):
-    """The case's module with the parameters that the arguments give it, and what is left to call it with."""
+    """The case's module with the parameters from the arguments, and the remaining arguments for its call."""
     arguments = point.arguments()
     named = dict(zip(inspect.signature(point.case.function).parameters, arguments, strict=False))
     module = point.case.module().to(point.device, point.dtype)

@@ -44,13 +44,13 @@ FILL_DECLARED = "int fill(float *top, int64_t count, void *stream);"
 
 @pytest.fixture
 def tree_core(monkeypatch) -> None:
-    """The toolkit's own objects are the tree's: for another folder each of them would be compiled anew."""
+    """Use the tree's own objects; another folder would compile each of them again."""
     monkeypatch.setattr(recipe, "core_in", lambda cache: CORE.core)
 
 
 @pytest.fixture(scope="session")
 def session_cache(shared_folder) -> Path:
-    """A cache for all workers: what several tests load is built once."""
+    """A cache for all workers, so that a layer that several tests load is built once."""
     return made_once(shared_folder / "home", lambda home: (home / "cuffi").mkdir(mode=0o700)) / "cuffi"
 
 
@@ -121,7 +121,7 @@ class Compiler:
 
 
 def loads(value: int) -> str:
-    """A script that fills with the value, and prints what came of it. It may run in a fork."""
+    """A script that fills with the value, and prints the outcome. It may run in a fork."""
     return f"""
 import torch, layers
 from layers._load import loaded

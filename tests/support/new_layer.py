@@ -27,7 +27,7 @@ def new_from(folder, name, text, file=None):
 
 
 def derive(text, layer="foo"):
-    """The launchers of a text, by kernel, and why others have none."""
+    """The launchers of a text, by kernel, and the reasons for kernels without one."""
     launchers, left_out = make_launchers(layer, split(text, "/x/foo_layer.cu"))
     return {x.kernel.name: x for x in launchers}, dict(left_out)
 

@@ -65,7 +65,7 @@ class Point:
         return self.case.call(*arguments, kernels=self.kernels)
 
     def reference(self, *arguments, grad: bool = False):
-        """(the arguments in double on the cpu, what the reference makes of them)."""
+        """(the arguments in double on the CPU, the reference's results)."""
         arguments = cast(arguments, torch.float64, "cpu", grad)
         return arguments, self.case.reference(*arguments)
 
@@ -116,7 +116,7 @@ def _bits(tensor: Tensor) -> Tensor:
 
 
 def kinds_of_inputs(case: Case) -> list[str]:
-    """The first input, and the first of each other choice of the optional tensors that are None."""
+    """The first input, and the first input of each other combination of optional tensors that are None."""
     kinds = {}
     optional = any("None" in str(p.annotation) for p in inspect.signature(case.function).parameters.values())
     for name in case.inputs if optional else list(case.inputs)[:1]:
@@ -164,5 +164,5 @@ GRIDS = {
 
 @functools.cache
 def grid(name: str) -> tuple[Point, ...]:
-    """The points of GRIDS[name], found once: each test asks, and to find them is to draw all inputs."""
+    """The points of GRIDS[name], computed once, because that draws all inputs."""
     return tuple(points(**GRIDS[name]))

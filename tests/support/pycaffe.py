@@ -23,7 +23,7 @@ def data(*shape: int) -> np.ndarray:
 
 
 def reference(net, x: torch.Tensor) -> dict[str, torch.Tensor]:
-    """The blobs by torch alone."""
+    """The blobs, computed by torch."""
     weights = {name: [torch.from_numpy(p.data.copy()) for p in params] for name, params in net.params.items()}
     blobs = {"data": x, "conv0": functional.conv2d(x, *weights["conv"])}
     blobs["conv"] = blobs["conv0"].relu()

@@ -20,7 +20,7 @@ def stock(shared_layers):
 
 
 class Place:
-    """Where a layer runs, and with what dtype."""
+    """The device, mode and dtype of a layer."""
 
     def __init__(self, stock, name: str, dtype: torch.dtype):
         self.stock, self.name, self.dtype = stock, name, dtype
@@ -32,7 +32,7 @@ class Place:
         return module.to(self.device)
 
     def math(self, function: str, *bottoms, **parameters):
-        """What the function makes of tensors in double; it gets them in this place's dtype."""
+        """The function's results for tensors in double; it gets them in this place's dtype."""
         module = self.module("Math", math_param={"function": function, **parameters})
         with torch.no_grad():
             return module(*(b.to(self.device, self.dtype) for b in bottoms)).double().cpu()
@@ -53,7 +53,7 @@ def dtype(request):
 
 
 class Fences:
-    """torch, for those who make a layer's memory: it lies between fences, which no layer may write to."""
+    """Replaces torch for a layer's memory: guard bytes around each tensor, which no layer may write to."""
 
     def __init__(self):
         self.made = []

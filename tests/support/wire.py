@@ -24,7 +24,7 @@ def floats(*values: float) -> bytes:
 
 
 def of_other_types(message) -> bytes:
-    """Each field of a message as bytes of other types than its own: such are unknown fields."""
+    """Each field of a message as bytes of another type, which makes it an unknown field."""
     contents = {0: b"\x01", 1: b"\x01" * 8, 2: b"\x01\x01", 5: b"\x01" * 4}
     wire = b""
     for one in message.DESCRIPTOR.fields:
@@ -47,7 +47,7 @@ _WIRE_TYPES = {
 
 
 def shown_fields(message):
-    """What a program says of a message's fields: each as it is; a number's value, one more, and cleared."""
+    """A program's output for a message's fields: each as it is; a number plus one, and cleared."""
     kind = message.DESCRIPTOR
     yield f"{kind.full_name} {kind.full_name} {kind.name} {len(kind.fields)}"
     for one in kind.fields:

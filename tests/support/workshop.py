@@ -57,12 +57,12 @@ def core_archives() -> list[Path]:
 
 
 def core_includes() -> list[str]:
-    """What a program that uses it is compiled with, in the toolkit's folder."""
+    """The include options of a program that uses the core, in the toolkit's folder."""
     return [f"-I{CORE.core}/include", "-Iinclude", "-Iinclude/legacy", "-Iinclude/host"]
 
 
 def settings_here() -> list[str]:
-    """What the tests build for: the host and, where one can run, this GPU."""
+    """The targets of the tests: the host and, if possible, this GPU."""
     return ["ARCH=native"] if torch.cuda.is_available() else ["NVCC="]
 
 
@@ -75,7 +75,7 @@ def locked(file: Path) -> Iterator[None]:
 
 
 def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
-    """A folder within one that all workers of the run share, filled by the worker that comes first."""
+    """A folder within one that all workers of the run share, filled by the first worker."""
     done = folder / ".done"
     with locked(folder.with_name(f"{folder.name}.lock")):
         if not done.exists():
@@ -200,7 +200,7 @@ class Fork:
 
 
 class Workshop:
-    """A folder of tiny layers to build in, for the host alone unless told otherwise."""
+    """A folder of tiny layers to build in, only for the host by default."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -231,13 +231,13 @@ class Workshop:
         return done
 
     def build(self, *arguments: str, **options) -> str:
-        """make, which must succeed; its output."""
+        """Runs make, which must succeed; returns its output."""
         done = self.make(*arguments, **options)
         assert done.returncode == 0, done.output
         return done.output
 
     def fill(self, name: str) -> float:
-        """What the built layer fills with, asked in a process of its own, which need not import torch."""
+        """The built layer's value, from a new process, which need not import torch."""
         script = f"""
 import ctypes, importlib.machinery as machinery, importlib.util as util
 loader = machinery.ExtensionFileLoader("_host", {str(self.folder / name / "_host.abi3.so")!r})
@@ -250,7 +250,7 @@ print(*set(top))
         return float(self.python(script))
 
     def import_and_fill(self, name: str) -> str:
-        """The same as a user would: by importing the layer. What is printed, an error's text included."""
+        """The same by importing the layer, as a user would. Returns the output, including an error's text."""
         return self.forked(self.importing(name))
 
     def importing(self, name: str) -> str:
@@ -266,14 +266,14 @@ except Exception as error:
 """
 
     def forked(self, script: str) -> str:
-        """What it prints in a fork of this process."""
+        """The output in a fork of this process."""
         fork = Fork(script, self.folder.parent)
         output, errors = fork.communicate()
         assert fork.returncode == 0, errors
         return output.strip()
 
     def python(self, script: str) -> str:
-        """What it prints in a process that knows of nothing."""
+        """The output in a new process."""
         command, folder = [sys.executable, "-c", script], self.folder.parent
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))

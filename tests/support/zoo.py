@@ -20,7 +20,7 @@ def zoo(shared_layers):
 
 @pytest.fixture(params=DEVICES)
 def place(request):
-    """Where a layer runs: a function that puts a module there, with the device."""
+    """A function that moves a module to its device and mode; with the device."""
     if request.param == "cuda" and not torch.cuda.is_available():
         pytest.skip("no GPU")
     return Place(request.param)

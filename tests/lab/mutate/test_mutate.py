@@ -89,7 +89,7 @@ def test_the_mirror_says_who_sees_a_file(path, tests):
 
 @pytest.fixture
 def small_tree(tmp_path, monkeypatch):
-    """A tree of one source, whose suite looks at one of its two functions."""
+    """A tree with one source, whose tests call one of its two functions."""
     tree = tmp_path / "small"
     tree.mkdir()
     (tree / "code.py").write_text("def seen(x):\n    return x + 1\n\n\ndef unseen(x):\n    return x + 1\n")
@@ -117,7 +117,7 @@ def test_killed_and_survived(small_tree, monkeypatch, capsys):
 
 @pytest.mark.parametrize("status, outcome", [(5, "SURVIVED"), (1, "killed"), (-11, "killed")])
 def test_no_test_at_all_notices_nothing(small_tree, monkeypatch, capsys, status, outcome):
-    """pytest's status 5. Who dies without a word has noticed."""
+    """pytest's status 5. A test process that crashes counts as a killed mutation."""
     end = f"sys.exit({status})" if status > 0 else f"os.kill(os.getpid(), {-status})"
     (small_tree / "test.py").write_text(f"import os, sys\n{end}\n")
     monkeypatch.setattr(sys, "argv", ["mutate", "--number", "50"])
@@ -128,7 +128,7 @@ def test_no_test_at_all_notices_nothing(small_tree, monkeypatch, capsys, status,
 
 
 def test_all_asks_the_rest_of_the_suite(small_tree, monkeypatch, capsys):
-    """The rest sees the other function. Here it is what runs if no test is named."""
+    """The rest of the suite tests the other function."""
     with open(small_tree / "test.py", "a") as suite:
         suite.write("import sys\nassert 'tests' in sys.argv or found['unseen'](1) == 2\n")
     for options, counts in ([], "1 of 2"), (["--all"], "2 of 2"):
@@ -193,7 +193,7 @@ def test_two_copies_at_once_judge_alike(small_tree, monkeypatch, capsys):
 
 
 def test_verdicts_of_earlier_runs_count(small_tree, monkeypatch, capsys, tmp_path):
-    """What an earlier run printed is not judged again, whatever it says; the rest is."""
+    """Mutations that an earlier run judged are not judged again."""
     monkeypatch.setattr(sys, "argv", ["mutate", "--number", "50"])
     mutate.main()
     said, log = capsys.readouterr().out, tmp_path / "log"

@@ -14,7 +14,7 @@ SCANNED = "3 extensions scanned; 0 ABI version mismatches and 0 ABI violations f
 
 @pytest.fixture
 def says(monkeypatch):
-    """What a checker's process says: {module: (status, text)}; and the commands."""
+    """The output of a checker's process: {module: (status, text)}; and the commands."""
     answers, commands = {}, []
 
     def run(command, **_):

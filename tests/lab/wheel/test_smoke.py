@@ -11,7 +11,7 @@ from lab.wheel import smoke
 
 @pytest.fixture
 def ran(monkeypatch):
-    """What is run: [(command, its other arguments)]."""
+    """The commands that were run: [(command, its other arguments)]."""
     calls = []
 
     def run(command, **named):

@@ -14,7 +14,7 @@ ROW = "words\nROW|3.12.1|2.9.1|9|40|cpu\n"
 
 @pytest.fixture
 def steps(monkeypatch):
-    """What is run, and what fails: {place in the order: (stdout, stderr)}."""
+    """The steps that were run, and those that fail: {place in the order: (stdout, stderr)}."""
     made = SimpleNamespace(ran=[], fails={})
 
     def run(command, cwd, **_):

@@ -127,7 +127,7 @@ def test_detection_output(code, shared, top_k, keep, least, threshold, eta):
 
 
 def test_boxes_are_suppressed_as_one_after_the_other_would_be(monkeypatch):
-    """Long chains, in which each box decides about the next one, and several blocks."""
+    """Long chains, in which each box decides about the next, and several blocks."""
     monkeypatch.setattr("layers._net.known._boxes._BLOCK", 16)
     x = torch.arange(50).double()
     chain = torch.stack((x, x * 0, x + 3, x * 0 + 1), 1)
@@ -182,7 +182,7 @@ def test_smooth_l1_loss_takes_faster_r_cnn_s_targets_of_four_axes():
     "words, divisor", [("", 12), ("normalization: BATCH_SIZE", 3), ("normalize: true", 12)]
 )
 def test_smooth_l1_loss_of_r_fcn(words, divisor):
-    """Three bottoms: the weights, 0 and 1, are no factor of the gradient; two tops: the loss of each place."""
+    """Three bottoms: the gradient lacks the weights, 0 and 1; two tops: the loss of each position."""
     x, y, w = draw(3, 4, 2, 2), draw(3, 4, 2, 2, seed=1), (draw(3, 4, 2, 2, seed=2) > 0).double()
     net = one_layer(f'type: "SmoothL1Loss" loss_param {{ {words} }}', *[x.shape] * 3, tops=2)
     d = (w * (x - y)).numpy()

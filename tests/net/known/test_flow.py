@@ -59,7 +59,7 @@ def test_flow_warp(fill):
 
 
 def resampled(x, size, kind, antialias):
-    """The source's loop, with the factors of both axes in each place."""
+    """The source's loop, with the factors of both axes in each position."""
     (high, wide), (fy, fx) = x.shape[2:], (have / want for have, want in zip(x.shape[2:], size, strict=True))
     narrow = antialias and max(fx, fy) > 1
     top = np.zeros((*x.shape[:2], *size))

@@ -59,7 +59,7 @@ def test_frozen_bn_learns_nothing():
 
 
 def test_a_bn_that_may_be_two_things_asks(tmp_path):
-    """The number of blobs in the weights tells, too."""
+    """The number of blobs in the weights may decide, too."""
     x = draw(4, 3, 5, 6)
     with pytest.raises(CaffeValueError, match=r"choose=\{'BN': ...\} with 'segnet' .* or 'pspnet'"):
         one_layer('type: "BN"', x.shape)
@@ -101,7 +101,7 @@ def test_upsample_by_a_mask():
 
 
 def test_a_mask_in_half_precision_keeps_its_indices():
-    """A map of 100 x 100 has indices that a half does not have."""
+    """A map of 100 x 100 has indices that a half cannot represent."""
     text = """input: "x" input_shape { dim: 1 dim: 1 dim: 100 dim: 100 }
     layer { name: "p" type: "Pooling" bottom: "x" top: "p" top: "m" pooling_param { kernel_size: 2 stride: 2 } }
     layer { name: "u" type: "Upsample" bottom: "p" bottom: "m" top: "u" upsample_param { scale: 2 } }"""
@@ -184,7 +184,7 @@ def test_shuffle_channel():
 
 
 def test_reorg():
-    """Darknet's own index: the memory is a map of few channels, whose places go to channels."""
+    """Darknet's own index: the memory is a map of few channels, whose positions become channels."""
     x, stride = draw(2, 8, 4, 6), 2
     _, channels, height, width = x.shape
     few, flat = channels // 4, x.numpy().reshape(2, -1)
@@ -211,7 +211,7 @@ def test_reorg():
 
 
 def test_batch_norm_of_nvcaffe():
-    """Stock Caffe's type with a field of the fork: a scale and a bias, and running values that are no sums."""
+    """Stock Caffe's type with the fork's field: a scale and a bias, and running values that are not sums."""
     x, y = draw(4, 3, 5, 6) * 2 + 1, draw(4, 3, 5, 6, seed=1)
     fields = "batch_norm_param { scale_bias: true moving_average_fraction: 0.75 }"
     net = one_layer(f'type: "BatchNorm" {fields}', x.shape).train()

@@ -34,7 +34,7 @@ def truth():
 def multi_box_loss(
     offsets, scores, rows, bipartite, difficult, mines, logistic, threshold, predicted=False, in_target=False
 ):
-    """The loss, one prior after the other. predicted: boxes are matched with what the offsets mean, not with priors."""
+    """The loss, one prior after the other. predicted: boxes are matched with the decoded boxes, not with priors."""
     boxes, variances = (part.numpy() for part in priors())
     loc = conf = positives = 0
     for n in range(len(offsets)):
@@ -80,7 +80,7 @@ def encoded(prior, variance, box):
 
 
 def meant(prior, variance, offsets):
-    """The box that offsets from a prior mean: what `encoded` gives back."""
+    """Decodes offsets from a prior: the inverse of `encoded`."""
     offsets, size = offsets * variance, prior[2:] - prior[:2]
     centre, half = (prior[:2] + prior[2:]) / 2 + offsets[:2] * size, np.exp(offsets[2:]) * size / 2
     return np.concatenate((centre - half, centre + half))
@@ -168,7 +168,7 @@ def test_what_multi_box_loss_refuses(words, said):
 
 
 def test_center_loss():
-    """A centre's gradient is Caffe's own, and does not know the loss's weight."""
+    """A centre's gradient is Caffe's own, without the loss weight."""
     x, labels = draw(5, 3), torch.tensor([0.0, 1, 1, 3, 1]).double()
     net = randomised(
         one_layer('type: "CenterLoss" center_loss_param { num_output: 4 }', x.shape, labels.shape)

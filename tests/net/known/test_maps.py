@@ -17,7 +17,7 @@ SIZES = f"field_w: {FIELD[0]} field_h: {FIELD[1]} downsample_rate: {STRIDE}"
 
 
 def wanted_of(classes, seed=0, rows=4, columns=5):
-    """What should be found: (label, x, y, width, height, overlap) of each cell; two thirds have label 0."""
+    """The targets: (label, x, y, width, height, overlap) of each cell; two thirds have label 0."""
     label = labels(classes, 2, 1, rows, columns, seed=seed) * (
         labels(3, 2, 1, rows, columns, seed=seed + 1) == 0
     )
@@ -228,7 +228,7 @@ def test_scale_route(low, high):
 
 
 def test_detections_of_cascade_rcnn_are_judged_as_those_of_ssd():
-    """Ends of boxes belong to them, and rows have another order of columns."""
+    """The ends of boxes belong to them, and rows have another order of columns."""
     boxes = regions_of(6)[:, 1:]
     item, label = torch.zeros(6, 1), labels(2, 6, 1) + 1
     found = torch.cat((item, boxes + 2 * draw(6, 4), label, torch.rand(6, 1)), 1).double()

@@ -31,7 +31,7 @@ def net_of(name, dtype=torch.double, device="cpu"):
 
 
 def learning(case, dtype=torch.double, device="cpu"):
-    """The bottoms of a case. Those that learn require a gradient."""
+    """The bottoms of a case. Those with a gradient require it."""
     bottoms = [bottom.to(device, dtype, copy=True) for bottom in case.bottoms]
     return [bottom.requires_grad_(i in case.learn) for i, bottom in enumerate(bottoms)]
 
@@ -41,7 +41,7 @@ def tops_of(case, made):
 
 
 def results(case, call, bottoms):
-    """The tops of a call, and the gradients of the bottoms that learn."""
+    """The tops of a call, and the gradients of the bottoms."""
     tops = tops_of(case, call(*bottoms))
     if case.learn:
         weights = [torch.linspace(1, 2, top.numel(), device=top.device).view_as(top) for top in tops]
@@ -95,7 +95,7 @@ def autocast(name, case, device):
 
 
 def half(name, case, device, dtype=torch.half, tolerance=2e-2):
-    """The bottoms and the parameters are rounded, and what is expected is of the rounded ones."""
+    """The bottoms and the parameters are rounded, and the expected values are those of the rounded ones."""
     rounded = case._replace(bottoms=tuple(b.to(dtype).double() for b in case.bottoms))
     wanted = results(rounded, net_of(name, dtype).double(), learning(rounded))
     same(results(case, net_of(name, dtype, device), learning(case, dtype, device)), wanted, tolerance)

@@ -123,7 +123,7 @@ NORM += " " + " ".join(f"bbox_std: {v}" for v in (0.1, 0.1, 0.2, 0.2)) + " }"
 
 
 def moved(offsets, low, high):
-    """The box that offsets from a box mean, in pixels with both ends."""
+    """Decodes offsets from a box, in pixels with both ends included."""
     size = high - low + 1
     d = offsets * [0.1, 0.1, 0.2, 0.2] + [0, 0, 0.1, 0]
     own = size * np.exp(d[2:])

@@ -39,7 +39,7 @@ def offsets_of(row, box):
 
 
 def scene(columns):
-    """Regions, most of them near boxes, and boxes; one of the boxes is ignored, one may be none."""
+    """Regions, most of them near boxes, and boxes; one box is ignored, and there may be none."""
     boxes = rows_of(6)
     near = boxes[torch.arange(18) % 6].clone()
     near[:, 1:] += 3 * draw(18, 4, seed=1)
@@ -95,7 +95,7 @@ def test_proposal_target(columns, aware):
 
 
 def test_regions_are_drawn():
-    """Objects at random, at most a quarter; the rest of the batch is background, and then what is neither."""
+    """Objects at random, at most a quarter; the rest of the batch is background, and then other regions."""
     regions, given = scene(8)
     whole = targets(regions.numpy(), given.numpy(), False, True)
     count, every = int((whole[1] > 0).sum()), {tuple(row) for row in whole[0]}
@@ -114,7 +114,7 @@ def test_regions_are_drawn():
 
 
 def test_a_batch_is_filled():
-    """MS-CNN fills the batch with regions at random, Cascade R-CNN makes one if there is none at all."""
+    """MS-CNN fills the batch with random regions; Cascade R-CNN makes one if there is none."""
     for columns, batch in ((7, 90), (8, 1)):
         regions, given = scene(columns)
         regions, given = regions[:3], given * 0 - 1 if columns == 8 else given
@@ -158,7 +158,7 @@ def test_bbox_accuracy(aware):
 
 
 def maps(classes, seed=0):
-    """Scores and offsets of two items and two fields, and what should be found."""
+    """Scores and offsets of two items and two fields, and their targets."""
     label = labels(classes, 4, 1, 3, 5, seed=seed) * (labels(3, 4, 1, 3, 5, seed=seed + 1) == 0)
     generator = torch.Generator().manual_seed(seed)
     rest = (

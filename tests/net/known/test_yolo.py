@@ -43,7 +43,7 @@ def boxes(count, classes, seed=0):
 
 
 class Map:
-    """A map of one item as its source reads it."""
+    """A map of one item, as in the source."""
 
     def __init__(self, x, sizes, scale):
         self.count, self.rows, self.columns = len(sizes), *x.shape[1:]
@@ -81,7 +81,7 @@ class Map:
 def yolov3(
     x, rows, mask, *, classes=3, thresh=0.2, iou_thresh=0.5, coord=5.0, smooth=0.1, slope=False, objects=1.0
 ):
-    """What each value of one item lacks, and the gradient."""
+    """The error of each value of one item, and the gradient."""
     here = Map(x, [SIZES[i] for i in mask], 32)
     values = sigmoid(here.x)
     values[:, 2:4] = here.x[:, 2:4]
@@ -178,7 +178,7 @@ def test_region_loss(more, fields):
 
 
 def found(maps, chances, least, threshold):
-    """Rows of one item: every class of every anchor is a candidate of its own."""
+    """Rows of one item: every class of every anchor is a candidate."""
     candidates = []
     for here in maps:
         for n, i, j in here.places():

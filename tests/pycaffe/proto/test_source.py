@@ -36,7 +36,7 @@ print caffe_pb2.LayerParameter.DESCRIPTOR.fields_by_name['dense_param'].number, 
 
 @pytest.mark.parametrize("way", ["the fork's folder on sys.path", "CAFFE_PROTO"])
 def test_a_fork_s_own_messages(way, tmp_path, cache):
-    """In a process of its own, because caffe_pb2 is made once."""
+    """In a new process, because caffe_pb2 is made only once."""
     proto = tmp_path / "src" / "caffe" / "proto" / "caffe.proto"
     proto.parent.mkdir(parents=True)
     proto.write_text(FORK)

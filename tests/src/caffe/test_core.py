@@ -23,7 +23,7 @@ def run(*command) -> str:
 
 @pytest.fixture(scope="module")
 def said(shared_folder):
-    """What each program says, {name: text}."""
+    """The output of each program, {name: text}."""
     folder = made_once(shared_folder / "caffe_core", build_and_run)
     lines = (line for file in sorted(folder.glob("*.said")) for line in file.read_text().splitlines())
     return dict(line.split("\t", 1) for line in lines)
@@ -316,7 +316,7 @@ EXPECTED = {
 
 
 def test_each_file_of_the_core_is_known_to_make():
-    """The compiler says which files it read. A change of any of them builds anew what is made of it."""
+    """The compiler lists the files that it read. A change of any of them rebuilds what was made from it."""
     place, core = core_archives()[0].parent, core_folder(str(ROOT))
     read = {unit: (place / f"{unit}.o.d").read_text().split() for unit in units(core)}
     unknown = [

@@ -127,7 +127,7 @@ def test_a_report_that_cannot_be_written_is_printed(races, monkeypatch, tmp_path
 
 
 def test_the_ends_of_memory(tmp_path):
-    """A thread's stacks are its own, shared memory is one block's, to their last byte and no further."""
+    """A thread's stack belongs to the thread, shared memory to one block, exactly to the last byte."""
     program = tmp_path / "races_test"
     compiler = shlex.split(os.environ.get("CXX", "g++"))
     subprocess.run(
@@ -146,7 +146,9 @@ def test_the_ends_of_memory(tmp_path):
 
 
 def test_each_pair_of_lines_once(races):
-    """A launch of many threads is not a report of many lines; one launch's memory of another's is gone."""
+    """A launch of many threads gives one report per pair of lines; each launch starts without the last one's
+    accesses.
+    """
     with watched() as watch:
         for _ in range(3):
             races.races_upsample_backward(ones(2 * COUNT), zeros(COUNT), COUNT)

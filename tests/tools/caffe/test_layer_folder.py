@@ -73,7 +73,7 @@ def test_list_of_headers_keeps_its_date(built):
 
 
 def test_toolkits_headers_find_the_folders_files(built):
-    """vision_layers.hpp is the toolkit's, and includes a common_layers.hpp, which here is the fork's."""
+    """The toolkit's vision_layers.hpp includes common_layers.hpp, which is the fork's here."""
     made = built(a_cpp='#include "caffe/vision_layers.hpp"\n', common_layers_hpp="")
     assert names(made / "include") == {"caffe/common_layers.hpp"}
 
@@ -84,7 +84,7 @@ def test_empty_header_for_what_the_toolkit_has_nothing_of(built):
 
 
 def test_includes_with_the_other_slash(built):
-    """Visual Studio takes them. One names the folder's own file, one the toolkit's."""
+    """Visual Studio accepts them. One names the folder's own file, one the toolkit's."""
     made = built(a_cpp='#include "caffe\\layers\\a.hpp"\n#include "caffe\\blob.hpp"\n', a_hpp="")
     texts = {path.name: path.read_text() for path in (made / "include").iterdir()}
     assert "#include <a.hpp>" in texts["caffe\\layers\\a.hpp"]

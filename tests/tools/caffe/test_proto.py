@@ -137,7 +137,7 @@ message LayerParameter {
 
 @pytest.mark.parametrize("own", ["", "optional float diagonal = 8 [default = 3];"])
 def test_filler_of_a_tree_from_before_variance_norm(tmp_path, own):
-    """filler.hpp reads it; a fork may have given its number away."""
+    """filler.hpp reads it; a fork may use its number for another field."""
     folder = layer_with(tmp_path / "old", caffe=OLD_FILLER % own)
     message = parameters(folder).layer_parameter("Old", filler={"variance_norm": "AVERAGE", "std": 2})
     kind = type(message.filler)
@@ -148,7 +148,7 @@ def test_filler_of_a_tree_from_before_variance_norm(tmp_path, own):
 
 
 def test_fillers_read_the_layers_own_messages():
-    """In the core they would read a fork's fields by the numbers of stock Caffe's messages."""
+    """In the core they would read a fork's fields by stock Caffe's numbers."""
     readers = [f.name for f in (ROOT / "src" / "caffe").glob("*.cpp") if "FillerParameter" in f.read_text()]
     assert "GetFiller(const FillerParameter& param) {" in (ROOT / "include/caffe/filler.hpp").read_text()
     assert not readers

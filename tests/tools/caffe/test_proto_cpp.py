@@ -120,7 +120,7 @@ FULL = {
 
 
 def shown(zoo) -> list[str]:
-    """What zoo.cpp has to print of a ZooParameter."""
+    """zoo.cpp's expected output for a ZooParameter."""
 
     def text(value) -> str:
         if isinstance(value, bool):
@@ -198,7 +198,7 @@ def test_accessors_agree_with_protobuf(program, zoo, tmp_path, capfd, fields):
 
 
 def test_no_accessor_is_a_symbol(library):
-    """No symbol of a message's own may remain: classes of one name from two .protos would share it."""
+    """Otherwise classes of one name from two .protos would share it."""
     symbols = subprocess.run(
         ["nm", "-C", library.parent / "stock_view.o"], capture_output=True, text=True
     ).stdout

@@ -9,7 +9,7 @@ from tools.refused import Refused
 
 
 def test_what_a_forks_test_is_made_of(fork):
-    """Helpers' sources come along, and a database is only missed where it is used."""
+    """Helpers' sources are included, and a database is reported missing only if it is used."""
     for file in ("src/gtest/gtest-all.cpp", "src/caffe/util/twist.cpp", "src/caffe/util/twist.cu"):
         fork.write(file, "")
     for header in ("twist", "db"):
@@ -61,7 +61,7 @@ def test_a_layer_that_another_makes_by_name(fork):
 
 
 def test_the_folder_that_is_built(fork, tmp_path):
-    """The fork's files as they are. What is no more wanted goes, what did not change keeps its time."""
+    """The fork's files, unedited. Files that are no longer needed are removed; unchanged ones keep their time."""
     for file in ("gtest-all.cpp", "gtest.h"):
         fork.write(f"src/gtest/{file}", "")
     fork.layer("Shift")

@@ -34,7 +34,7 @@ SUITES = """<testsuites>
     ids=["right", "wrong", "no GPU", "crash"],
 )
 def test_outcome(tmp_path, monkeypatch, code, suites, wanted, said):
-    """A run that ends without a report has failed, whatever an earlier run reported."""
+    """A run that ends without a report has failed, even if an earlier run wrote a report."""
     (tmp_path / "_host.xml").write_text(SUITES)
 
     def run(tree, folder, backend, filters, report):
@@ -123,7 +123,7 @@ def test_all_that_it_says(tested, monkeypatch, capsys, asked, cases, status, sai
 
 
 def test_what_is_built_is_asked_of_each_backend(tested, monkeypatch, tmp_path):
-    """A library of before does not count."""
+    """An older library does not count."""
     folder = tmp_path / "layers" / "of_fork"
     folder.mkdir(parents=True)
     (folder / "_host.abi3.so").touch()

@@ -13,7 +13,7 @@ from tools.caffetest.twister import Twister
 
 
 class Services:
-    """What a library of tests calls back: here nothing."""
+    """The callbacks of a library of tests: here none."""
 
     address = 7
 

@@ -33,7 +33,7 @@ def test_a_local_loop_macro_is_what_its_body_says():
     ],
 )
 def test_what_one_index_leaves_to_the_next(body, mode):
-    """A variable from outside of the kernel's loop, wherever it is declared."""
+    """A variable from outside of the kernel's loop, declared anywhere."""
     assert analyse(f"__global__ void k(int n, int* x) {{ {body} }}\n", "x.cu")[0].mode == mode
 
 

@@ -13,7 +13,7 @@ PLAIN = "*sum += 1.f;"
 
 
 def kept(text: str) -> list[str]:
-    """The words that the host compiler sees, by the lexer and by what is written."""
+    """The words for the host compiler, by the lexer and in the output."""
     lexed = Lexed(text)
     unit = Unit(text, "x.cu")
     written = HostRewriter(unit, unit.main).rewritten()
@@ -67,7 +67,7 @@ def test_a_macro_that_is_chosen():
 
 
 def test_all_threads_count(cache):
-    """By the plain branch, threads on two cores lost some, and the race finder told of races that no GPU has."""
+    """With the plain branch, threads on two cores lost updates, and the race finder reported races that no GPU has."""
     text = f"""
 __global__ void count(float* sum, int n) {{
   CUDA_KERNEL_LOOP(i, n) {{

@@ -62,7 +62,7 @@ def test_the_count_is_what_the_loop_says():
 
 
 def test_a_bracket_without_its_partner():
-    """What the compiler refuses stops no tool before it."""
+    """Text that the compiler will refuse must not stop an earlier tool."""
     body = "{ if (a[i] > 0) { b[i] = min(max(a[i], 0), m); } }"
     for at in (k for k, letter in enumerate(body) if letter in "()[]"):
         assert touched(body[:at] + body[at + 1 :]) is None

@@ -7,7 +7,7 @@ from tools.fuzz.calls import Subjects, changed
 
 
 def drawn(strategy, seed: int) -> list[str]:
-    """What was drawn as text; of a changed argument its words."""
+    """The drawn call as text; for a changed argument, the description of the change."""
     made = []
     test = hypothesis.given(strategy)(
         lambda value: made.append(str(value[1] if type(value) is tuple else value))

@@ -161,7 +161,7 @@ def test_findings_are_counted_once_and_are_the_exit_status(monkeypatch, tmp_path
 
 
 def test_a_ported_layer_without_cases(tmp_path, monkeypatch, capsys):
-    """Its calls have nothing to be made from."""
+    """There is nothing to make its calls from."""
     folder = tmp_path / "lonely"
     folder.mkdir()
     (folder / "__init__.py").write_text("")

@@ -25,7 +25,7 @@ X = torch.arange(120.0).view(2, 3, 4, 5)
 
 
 class Drawn:
-    """Stands in for hypothesis: gives what it was told, by turns."""
+    """Replaces hypothesis: returns the given values in turn."""
 
     def __init__(self, *answers):
         self.answers = list(answers)
@@ -147,7 +147,7 @@ def test_which_arguments_of_a_call_are_changed(caffe, large):
 
 
 def drawn_by(composite, answers, *arguments):
-    """What a composite strategy makes of these answers."""
+    """The value of a composite strategy for these draws."""
     return composite(*arguments).wrapped_strategy.definition(Drawn(*answers), *arguments)
 
 

@@ -123,7 +123,7 @@ extend LayerParameter {{
 
 
 def test_changed_messages_are_made_anew(workshop):
-    """A layer's accessors follow its .proto, and its objects follow them; nothing else is built here."""
+    """A layer's accessors depend on its .proto, and its objects on them; nothing else is built here."""
     own = workshop.folder / "own"
     own.mkdir(parents=True)
     (own / "own_layer.cpp").write_text("namespace caffe {\nREGISTER_LAYER_CLASS(Own);\n}\n")
@@ -217,7 +217,7 @@ def test_a_depfile_of_another_toolkit_names_files_that_are_gone(workshop):
 
 
 def test_header_that_is_missing_is_missed(workshop):
-    """It is missed although the host's copy of it still lies in build/."""
+    """Its absence is an error, although the host's copy of it is still in build/."""
     one = workshop.layer("one", value="VALUE", beside_h="#define VALUE 3\n")
     (one / "one.cu").write_text('#include "beside.h"\n' + (one / "one.cu").read_text())
     workshop.build()
@@ -344,7 +344,7 @@ def test_help_names_the_targets():
 
 
 def test_suite_without_a_build(tmp_path):
-    """`python test.py` before `make`: one line that says so."""
+    """`python test.py` before `make` prints one line that says so."""
     (tmp_path / "one").mkdir()
     environment = os.environ | {"LAYERS_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, ROOT / "test.py"], capture_output=True, text=True, env=environment)
@@ -406,7 +406,7 @@ def test_a_kernel_in_a_header_is_rewritten_when_it_changes(workshop, tmp_path, b
 
 
 def test_a_library_of_another_build_is_linked_anew(workshop, tmp_path):
-    """It is newer than all objects in this BUILD, and was made of others."""
+    """It is newer than all objects in this BUILD, but was made from others."""
     one = workshop.layer("one")
     workshop.build()
     workshop.build("HOST_ARCH=x86-64-v2", f"BUILD={tmp_path / 'other'}", "libraries")

@@ -104,7 +104,7 @@ def test_one_broken_layer_does_not_stop_the_others(workshop):
 
 
 def test_layer_that_broke_after_it_was_built(workshop):
-    """Its old library would answer with the old kernel. So it is gone, and the layer says why when it is imported."""
+    """Its old library would run the old kernel. So it is removed, and importing the layer gives the reason."""
     one = workshop.layer("one", beside_h="#define VALUE 1\n")
     (one / "one.cu").write_text('#include "beside.h"\n' + (one / "one.cu").read_text())
     workshop.build()
@@ -125,7 +125,7 @@ def test_layer_that_broke_after_it_was_built(workshop):
 
 
 def test_a_build_that_is_killed_leaves_no_old_library(workshop):
-    """What is stale goes before the first compiler starts."""
+    """Stale files are removed before the first compiler starts."""
     one = workshop.layer("one")
     workshop.build()
     (one / "one.cu").write_text((one / "one.cu").read_text().replace("= 1;", "= 2;"))
@@ -135,7 +135,7 @@ def test_a_build_that_is_killed_leaves_no_old_library(workshop):
 
 
 def test_what_only_the_host_lacks(tmp_path):
-    """The GPU's library is built, so the layer is no failure; without it, or with another error, it is one."""
+    """The GPU's library is built, so this is no failure; without it, or with another error, it is one."""
     folder = SimpleNamespace(path=str(tmp_path / "one"), refused=[], is_caffe=False)
     (tmp_path / "build/one/host").mkdir(parents=True), (tmp_path / "one").mkdir()
     libraries = {("one", b): str(tmp_path / "one" / f"_{b}.abi3.so") for b in ("host", "cuda")}
@@ -199,7 +199,7 @@ def test_misspelt_setting(workshop, argument, text):
 
 @pytest.mark.parametrize("touch", ["-t", "-kt", "--touch"])
 def test_touch_is_refused(workshop, touch):
-    """make would make empty libraries, which are newer than their sources."""
+    """make would create empty libraries, which are newer than their sources."""
     one = workshop.layer("one")
     done = workshop.make(touch, "libraries")
     assert done.returncode != 0 and "-t (--touch)" in done.output and not list(one.glob("*.so"))
@@ -227,13 +227,13 @@ def test_folder_that_is_not_there(tmp_path):
 
 @pytest.mark.parametrize("path", ["layers", "layers/", f"{ROOT}/layers", f"{ROOT}/tests/../layers"])
 def test_own_layers_by_another_path(path):
-    """The same build: what it remembers has paths in it."""
+    """The same build, although its records contain paths."""
     assert Settings({"LAYERS_DIR": path}).layers_dir == "layers"
     assert Settings({"LAYERS_DIR": path}).build == "build"
 
 
 def test_a_toolkit_of_another_user(workshop, monkeypatch):
-    """The shared objects are there, or make must not write them."""
+    """The shared objects must exist, because make must not write them."""
     workshop.layer("one")
     shared = ("layers/_runtime/_call.abi3.so", "layers/_net/_caffe.desc")
     known = os.access
@@ -264,7 +264,7 @@ def test_path_with_spaces(tmp_path):
 
 @pytest.mark.parametrize("setting", ["LAYERS_DIR", "BUILD"])
 def test_a_folder_that_cannot_be_written(workshop, monkeypatch, setting):
-    """As root, who runs these tests at times, one may write anywhere. What to do instead is said."""
+    """The message says what to do instead. (Root, who sometimes runs these tests, may write anywhere.)"""
     workshop.layer("one")
     settings = Settings({"LAYERS_DIR": str(workshop.folder), "NVCC": ""})
     closed = {"LAYERS_DIR": str(workshop.folder), "BUILD": str(workshop.folder / "build")}[setting]

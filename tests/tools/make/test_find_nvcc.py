@@ -9,7 +9,7 @@ from tools.make import find_nvcc
 
 @pytest.fixture
 def places(tmp_path, monkeypatch):
-    """A file that can be run in each place where nvcc may be; none in /usr/local."""
+    """An executable file in each place where nvcc may be; none in /usr/local."""
 
     def made(path, text="\x7fELF"):
         file = tmp_path / path

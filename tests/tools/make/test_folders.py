@@ -101,7 +101,7 @@ def test_all_folders(tmp_path):
 
 
 def test_a_folder_that_cannot_be_read(tmp_path, monkeypatch):
-    """It is left out with the reason, and the others are layers."""
+    """It is left out with the reason, and the others are built."""
     for name in ("closed", "open"):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.cu").write_text("\n")

@@ -74,7 +74,7 @@ def snapshot(folder) -> set[str]:
 
 
 def run(folder, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
-    """make in a folder of its own, so that whatever a hostile text makes lies there."""
+    """make in its own folder, so that files made by a hostile text stay there."""
     command = ["make", "--no-print-directory", "-f", str(ROOT / "Makefile"), "-C", str(ROOT), *arguments]
     return subprocess.run(
         command, capture_output=True, text=True, errors="replace", cwd=folder, env=os.environ | environment
@@ -170,7 +170,7 @@ def test_hostile_values_in_the_environment(tmp_path):
 
 
 def test_hostile_names_on_disk(workshop, tmp_path):
-    """The layer that has files of such names is refused, folders of such names are none, and the others are built."""
+    """A layer that has files with such names is refused, folders with such names are ignored, the others are built."""
     workshop.layer("good")
     victim = workshop.layer("victim")
     names = [name for name in HOSTILE if name not in ("", ".", "..") and "/" not in name]
@@ -215,6 +215,6 @@ def test_clean_removes_only_what_a_make_has_made(tmp_path):
 
 
 def test_settings_of_the_environment_that_mean_something_else():
-    """Many an environment has a NAME or a TYPE."""
+    """An environment may have a NAME or a TYPE."""
     done = make("-n", "verify", NAME="host", TYPE="x86", LAYER="y")
     assert "which layer?" in done.stdout + done.stderr

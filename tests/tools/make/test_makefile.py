@@ -11,7 +11,7 @@ from tools.make.makefile import core_folder, units
 
 
 def test_each_source_of_the_core_is_compiled_once():
-    """Together with those of its kind, but for what a folder may have one of its own for."""
+    """Together with similar ones, except files of which a layer's folder may have its own version."""
     core = core_folder(str(ROOT))
     made = units(core)
     assert sorted(part for parts in made.values() for part in parts) == core.sources

@@ -9,7 +9,7 @@ from support.workshop import ROOT, WITH_KERNEL, make
 
 
 def nvcc_in(folder):
-    """A file that stands for nvcc."""
+    """A fake nvcc."""
     folder.mkdir(parents=True)
     nvcc = folder / "nvcc"
     nvcc.write_text("#!/bin/sh\n")
@@ -44,7 +44,7 @@ def test_nvcc_runs_the_compiler_without_its_launcher(workshop, tmp_path, monkeyp
 
 
 def test_native_without_a_gpu(workshop, tmp_path):
-    """nvcc would only warn, in a log that nobody reads."""
+    """nvcc would only warn, in a log."""
     workshop.layer("one")
     nvcc = tmp_path / "nvcc"
     nvcc.write_text(

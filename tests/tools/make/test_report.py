@@ -67,7 +67,7 @@ def test_all_is_built_and_once_more_nothing_is_to_do(job, capsys):
 
 
 def test_what_failed(job, capsys):
-    """Folders that are no layer, kernels that only a GPU runs, builds and runs, each with its reason."""
+    """Folders that are not layers, kernels that only a GPU can run, failed builds and runs, each with its reason."""
     log = job.root / "build" / "two" / "host" / "x.log"
     log.parent.mkdir(parents=True)
     log.write_text(LOG)
@@ -95,7 +95,7 @@ def test_what_failed(job, capsys):
 
 
 def test_after_ctrl_c(job, capsys, monkeypatch):
-    """What ran is in the table; the rest is counted, and the next make runs all again."""
+    """Finished layers are in the table; the others are counted, and the next make runs all again."""
     (job.root / "two" / "_host.abi3.so").touch()
     monkeypatch.setattr(report, "show", lambda *_: {"one": Outcome()})
     assert report.report(job, 0) == 130 and not (job.root / "build" / "report").exists()
@@ -103,7 +103,7 @@ def test_after_ctrl_c(job, capsys, monkeypatch):
 
 
 def test_what_to_type_next(job):
-    """python test.py does not test a Caffe layer without cases.py, so it is not said then."""
+    """python test.py does not test a Caffe layer without cases.py, so it is not suggested then."""
     job.folders[1].is_caffe = True
     assert report.next_command(job) == "make verify LAYER=two"
     job.folders[0].is_caffe = True

@@ -27,7 +27,7 @@ def lacking(monkeypatch, tmp_path):
 
 
 def test_missing_package_in_a_managed_python(lacking, monkeypatch, tmp_path):
-    """The operating system's Python is left alone; what to do instead is said."""
+    """The operating system's Python is not changed; the message says what to do instead."""
     (tmp_path / "EXTERNALLY-MANAGED").touch()
     monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
@@ -38,7 +38,7 @@ def test_missing_package_in_a_managed_python(lacking, monkeypatch, tmp_path):
 
 
 def test_without_a_network(lacking, tmp_path):
-    """pip is asked once and fails; the line to copy is said."""
+    """pip is run once and fails; the message has the command."""
     with pytest.raises(Refused, match="no-such-package-anywhere") as said:
         requirements.need(["some"], str(tmp_path / "stamp"))
     assert f"{sys.executable} -m pip install -r requirements/some.txt" in str(said.value)
@@ -47,7 +47,7 @@ def test_without_a_network(lacking, tmp_path):
 
 @pytest.mark.parametrize("status, there, wanted", [(0, True, True), (0, False, False), (1, True, False)])
 def test_after_pip(lacking, monkeypatch, tmp_path, status, there, wanted):
-    """pip's word counts, and so does what is there then: pip may say that all is well, and mean another Python."""
+    """Both pip's status and the packages afterwards count: pip may succeed for another Python."""
     found = iter([["some"], [] if there else ["some"]])
     monkeypatch.setattr(requirements, "missing", lambda groups: next(found))
     monkeypatch.setattr(subprocess, "run", lambda command: subprocess.CompletedProcess(command, status))

@@ -11,7 +11,7 @@ from tools.make.settings import Settings
 
 @pytest.fixture
 def steps(monkeypatch, tmp_path):
-    """The builds and the runs, in order; `fails` names the one that ends with 7."""
+    """The builds and the runs, in order; the one that `fails` names ends with 7."""
     made = SimpleNamespace(ran=[], groups=[], fails="", environments={})
 
     def note(step):
@@ -111,7 +111,7 @@ def test_what_fails_does_not_end_the_rest(steps, monkeypatch, capsys, fails, run
     "found, status", [([0, 0], 0), ([3, 0], 3), ([0, 3, 1], 1), ([9, 3], 9), ([3, 3], 3), ([2, 3], 2)]
 )
 def test_no_verdict_comes_last(steps, monkeypatch, capsys, found, status):
-    """It is the status only where nothing is wrong."""
+    """It is the status only if nothing is wrong."""
     monkeypatch.setattr(sanitize, "on_the_host", lambda _: dict(enumerate(found)))
     monkeypatch.setattr(sanitize, "races", lambda _: {})
     monkeypatch.setattr(sanitize, "on_the_gpu", lambda _: {})

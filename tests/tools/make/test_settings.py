@@ -78,7 +78,7 @@ def test_refused(given, said):
     [("gcc -O2", "g++"), ("/usr/bin/clang-17", "clang++-17"), ("gcc-12.3", "g++-12.3"), ("cc", "c++")],
 )
 def test_a_compiler_of_c_is_refused(monkeypatch, given, take):
-    """It would compile all, and then link without C++'s library, with hundreds of errors."""
+    """It would compile everything, and then link without C++'s library, with hundreds of errors."""
     monkeypatch.setattr(settings.shutil, "which", lambda name: name)
     with pytest.raises(Refused) as error:
         of(CXX=given)

@@ -43,7 +43,7 @@ FILES = {
 
 @pytest.fixture
 def layers(tmp_path, monkeypatch):
-    """A native layer and a Caffe layer, built by compilers that write nothing but depfiles."""
+    """A native layer and a Caffe layer, built by fake compilers that only write depfiles."""
     monkeypatch.chdir(ROOT)
     folder = tmp_path / "layers"
     for name, text in FILES.items():
@@ -114,7 +114,7 @@ def renamed(folder: Path, old: str, new: str) -> None:
 
 
 def in_place(path: Path, old: str, new: str) -> None:
-    """Edit a file as it is, and give it back its time: `touch -r`."""
+    """Edit a file in place, and restore its time: `touch -r`."""
     before = path.stat()
     with open(path, "r+") as file:
         text = file.read().replace(old, new)
@@ -200,7 +200,7 @@ def test_an_input_changed_and_is_older(layers, way):
 
 
 def test_the_same_content_is_not_made_again(layers):
-    """Another time, another file, a clone of the whole folder: what counts is the content."""
+    """Another time, another file, a clone of the whole folder: only the content counts."""
     for path in layers.rglob("*.*"):
         if "build" not in path.parts and not path.is_symlink() and path.suffix != ".so":
             text = path.read_bytes()
@@ -229,7 +229,7 @@ def test_what_changes_while_it_is_compiled(layers):
 
 
 def test_a_question_removes_nothing(workshop):
-    """`make -n` and `make -q` say what is to do."""
+    """`make -n` and `make -q` only print or return what is to be done."""
     one = workshop.layer("one")
     workshop.build()
     write(one / "one.cu", (one / "one.cu").read_text().replace("= 1;", "= 2;"))
@@ -277,7 +277,7 @@ def test_a_record_of_nothing(tmp_path):
 
 
 def test_messages_stay_until_new_ones_are_there(tmp_path, monkeypatch):
-    """Another process may be about to read them. An object goes."""
+    """Another process may be about to read them. An object is removed."""
     monkeypatch.chdir(tmp_path)
     for name in ("x.proto", "_caffe.desc", "x.o"):
         write(tmp_path / name, "1")

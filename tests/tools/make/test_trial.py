@@ -115,7 +115,7 @@ def test_ctrl_c(folder, settings):
 
 
 def test_a_child_for_the_rest(settings, monkeypatch, tmp_path):
-    """A process that dies costs its own layer; its words are one line, whatever they are."""
+    """A process that crashes affects only its own layer; its message is one line."""
 
     def outcome_of(layers_dir, name, settings):
         if name == "killed[b]":
@@ -134,7 +134,7 @@ def test_a_child_for_the_rest(settings, monkeypatch, tmp_path):
 
 
 def test_what_a_layer_is_said_to_be(settings, tmp_path):
-    """Its files decide what it lacks, and what to type."""
+    """Its files decide what it lacks, and the next command."""
     for name, files in {
         "caffe": {"__init__.py": ""},
         "native": {"__init__.py": "", "native.h": ""},
@@ -173,7 +173,7 @@ def test_a_layer_of_the_toolkits(settings):
 
 
 def test_a_layer_that_only_a_gpu_can_run(folder, settings, monkeypatch):
-    """Where there is none, it is not run on the processor, and that is no failure."""
+    """Without a GPU it is not run, and that is no failure."""
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     (folder / "good" / "_host.abi3.so").rename(folder / "good" / "_cuda.abi3.so")
     found = trial.outcome_of(folder, "good", settings)

@@ -145,7 +145,7 @@ def test_who_runs_a_layer():
 
 
 def test_dropout_is_left_out_while_nets_are_compared():
-    """Afterwards the nets that dropped do so again."""
+    """Afterwards the nets drop values again."""
     drop = 'layer { name: "d" type: "Dropout" bottom: "score" top: "d" }'
     torch.manual_seed(0)
     nets = [caffe_net(f"{TEXT}\n{drop}").train() for _ in range(2)]
@@ -158,7 +158,7 @@ def test_dropout_is_left_out_while_nets_are_compared():
 
 
 def test_gradients_of_a_loss_or_of_the_outputs():
-    """Each parameter that learns, after others' are gone; none where nobody asks."""
+    """Each trained parameter; none if gradients are not requested."""
     loss = 'input: "y" input_shape { dim: 2 }\n'
     loss += 'layer { name: "l" type: "SoftmaxWithLoss" bottom: "score" bottom: "y" top: "l" }'
     for text in (TEXT, f"{TEXT}\n{loss}"):

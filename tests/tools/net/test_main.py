@@ -34,7 +34,7 @@ layer { name: "own" type: "Normalize" bottom: "data" top: "own" }
 
 @pytest.fixture
 def asked(tmp_path, monkeypatch):
-    """Sets what the command line says; a prototxt's text becomes a file."""
+    """The options of a command line; a prototxt's text becomes a file."""
     for name in (
         "PROTOTXT",
         "WEIGHTS",
@@ -64,7 +64,7 @@ def asked(tmp_path, monkeypatch):
 
 
 def test_a_net_is_shown(asked, monkeypatch, capsys):
-    """The clock moves by a second each time that it is looked at."""
+    """The clock moves by a second at each reading."""
     monkeypatch.setattr(net, "time", SimpleNamespace(perf_counter=itertools.count().__next__))
     asked("show", TEXT)
     assert net.main() == 0
@@ -84,7 +84,7 @@ def test_a_net_is_shown(asked, monkeypatch, capsys):
 
 
 def test_a_deep_net_without_weights_stays_finite(asked, tmp_path, monkeypatch, capsys):
-    """A norm without statistics multiplies by 316. Weights that are given stay as they are."""
+    """A norm without statistics multiplies by 316. Given weights do not change."""
     nets = []
     monkeypatch.setattr(net, "timed", lambda net, *_: nets.append(net) or {})
     monkeypatch.setattr(net, "table", lambda *_: "")
@@ -163,7 +163,7 @@ def test_what_is_to_be_known_of_a_net_is_told_as_it_stands(asked, capsys):
 
 
 def test_an_error_names_what_is_to_be_typed(asked, monkeypatch, capsys):
-    """With these words the net is shown."""
+    """With that command the net is shown."""
     text = 'layer { name: "in" type: "Input" top: "in" }\n' + OWN.partition("\n")[2].replace('"data"', '"in"')
     strange = OWN.replace("Normalize", "ReLU").replace('"own" t', '"own" relu_param { strange: 1 } t')
     for net_text, setting in ((text, "SHAPES"), (strange, "IGNORE")):
@@ -307,7 +307,7 @@ def test_what_it_cannot_show(asked, capsys, target, settings, status, said):
 
 @pytest.mark.parametrize("status", [0, 1])
 def test_what_is_missing_is_ported_and_built(asked, tmp_path, monkeypatch, fork, status):
-    """Each type that stock Caffe does not have is ported once. If port fails, that is the end."""
+    """Each type that stock Caffe lacks is ported once. If port fails, the command ends."""
     ran, folder = [], tmp_path / "new" / "mine"
     monkeypatch.setattr(
         net.subprocess,
@@ -334,7 +334,7 @@ def test_what_is_missing_is_ported_and_built(asked, tmp_path, monkeypatch, fork,
 
 
 def test_another_trees_layer_does_not_hide_the_forks_own(asked, tmp_path, monkeypatch, fork, port):
-    """Ported again are those of the toolkit and of other trees, if the fork has the type. A user's own one runs."""
+    """If the fork has the type, layers of the toolkit and of other trees are ported again. A user's own layer runs."""
     ran = []
     fork.layer("Normalize")
     fork.layer("Own")
@@ -381,7 +381,7 @@ def test_the_toolkits_own_is_no_answer_if_port_fails(asked, tmp_path, monkeypatc
 
 
 def test_only_what_the_phase_needs_is_ported(asked, tmp_path, monkeypatch, fork):
-    """If that cannot be ported, the phase is named that can do without."""
+    """If that cannot be ported, the message names the phase that does not need it."""
     ran = []
     monkeypatch.setattr(
         net.subprocess, "run", lambda command, **_: ran.append(command[-1]) or SimpleNamespace(returncode=1)
@@ -458,7 +458,7 @@ def test_stock_caffes_messages_are_made_where_they_are_missing_or_older(tmp_path
 
 
 def test_what_is_ported_to_be_compared_has_a_place_of_its_own(tmp_path, monkeypatch):
-    """Not the checkout's layers/, where the next make would build it; `make clean` knows the place."""
+    """Not the checkout's layers/, where the next make would build it; `make clean` removes it."""
     settings = Settings({"BUILD": str(tmp_path / "b")})
     for fork in ("one", "two"):
         monkeypatch.setenv("CAFFE", str(tmp_path / fork))

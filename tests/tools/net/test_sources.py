@@ -52,7 +52,7 @@ def test_a_forks_own_layer_without_bottoms_is_ported(building, tmp_path):
 
 
 def test_missing_shapes_are_said_before_a_build(building):
-    """The build took two minutes, and then the net said it."""
+    """Before, the message came after a build of two minutes."""
     with pytest.raises(
         CaffeValueError, match=r"shape of input 'x' is not in the file: shapes=\{'x'"
     ) as raised:

@@ -39,7 +39,7 @@ def launched(host: str, before: str = "", kernel: str = KERNEL):
     ],
 )
 def test_a_launch_by_the_kernels_arguments(host, grid, asked):
-    """Only what the launch itself says. What the host code works out is a parameter."""
+    """Only expressions of the launch itself. Values that the host code computes are parameters."""
     assert launched(host, "const int WIDE = 8;\n") == (grid, "64", asked)
 
 
@@ -226,7 +226,7 @@ def test_an_extension_computes(shift, dtype, shape):
     ],
 )
 def test_headers_that_kernels_need(includes, kernel, kept):
-    """Without them nothing compiled, and the host's compiler said it instead of the toolkit."""
+    """Without them nothing compiled, and the host compiler reported it instead of the toolkit."""
     text = f"{includes}__global__ void run(int n, float* x) {{ {kernel} }}\nvoid f() {{ cub::DeviceScan::Sum(); }}\n"
     parts = split(text, "/x/foo.cu")
     assert [include for include in parts.kept_includes if include != "<stdio.h>"] == kept

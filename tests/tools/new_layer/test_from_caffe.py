@@ -220,7 +220,7 @@ def test_count_that_is_no_tensors(from_caffe):
 
 
 def test_count_that_does_not_fit(from_caffe):
-    """Nothing says how much memory it reaches: what the loop touches stands behind conditions."""
+    """The accessed memory is unknown, because the loop's accesses are conditional."""
     layer, x = from_caffe[2]["window"].layer, torch.zeros(4)
     with pytest.raises(RuntimeError, match=r"window_max_forward.*nthreads: .*does not fit"):
         layer.window_max_forward(2**31, x, 4, 1, 1, x.clone(), x.int(), True, False)
@@ -310,7 +310,7 @@ int half_forward_cuda(THCudaTensor *in, THCudaTensor *out, THCudaIntTensor *plac
 
 
 def test_an_extension_of_old_torch(tmp_path):
-    """Its state is host code, and its kernels compute in float alone. Nothing of it is Caffe's."""
+    """Its state is host code, and its kernels compute only in float. It contains nothing of Caffe."""
     done = new_from(tmp_path, "half_of", EXTENSION)
     assert done.returncode == 0, done.stderr
     text = {file.name: file.read_text() for file in (tmp_path / "layers" / "half_of").iterdir()}

@@ -52,7 +52,7 @@ def test_template_parameters():
 
 @pytest.mark.parametrize("classes", [["Add"], ["Add", "Add"], ["Add", "Mul"], ["float"], ["float", "double"]])
 def test_a_template_parameter_that_stands_for_a_class(classes):
-    """One class of the file's own is compiled for; two would be two launchers."""
+    """One class of the file is compiled for; two would be two launchers."""
     own = "struct Add { int a; };\nstruct Mul { int a; };\n"
     launches = "".join(
         f"Run<Dtype, {c}><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, x);" for c in classes

@@ -227,7 +227,7 @@ def test_kernels_that_c_cannot_call(tmp_path):
 
 @pytest.mark.parametrize("written", [0, 2, 4])
 def test_a_disk_that_is_full(tmp_path, monkeypatch, written):
-    """There is no half a layer, and nothing else is left; the next run makes it whole."""
+    """No partial layer and no other files are left; the next run writes the whole layer."""
     left = iter(range(written))
 
     def write(path, text):
@@ -257,7 +257,7 @@ def test_what_a_killed_run_left(tmp_path):
 
 
 def test_two_at_once(tmp_path):
-    """One makes the layer, the other says that it is there."""
+    """One makes the layer, the other says that it exists."""
     command = [sys.executable, "-m", "tools.new_layer", "--layers-dir", str(tmp_path), "foo"]
     runs = [subprocess.Popen(command, cwd=ROOT, stdout=-1, stderr=-1, text=True) for _ in range(4)]
     said = [run.communicate() for run in runs]

@@ -11,7 +11,7 @@ from tools.port import __main__ as port
 
 @pytest.fixture
 def said(fork, tmp_path, monkeypatch, capsys):
-    """Run it in this process; (status, its lines, where a line of dashes or nothing does not count)."""
+    """Runs it in this process; returns (status, its lines, where a line of dashes or an empty one does not count)."""
     layers = tmp_path / "mine"
     layers.mkdir()
     build, core = str(tmp_path / "build"), str(tmp_path / "core")

@@ -34,7 +34,7 @@ def test_layers_own_functions_run_around_every_layer(fork, port, function, is_na
 
 
 def test_every_version_of_a_function_counts(fork):
-    """The table has BVLC's history: forks began at any time."""
+    """The table has BVLC's whole history, because forks started at any time."""
     versions = [line.split() for line in TABLE.read_text().splitlines()[1:]]
     assert len(known()) == sum(len(digests) for _, *digests in versions) > 200
     assert max(len(digests) for _, *digests in versions) > 5

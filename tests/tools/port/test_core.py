@@ -7,7 +7,7 @@ from support.fork import BLOB, BLOB_CPP
 
 
 def test_what_a_fork_added_to_blob(fork, port):
-    """Functions that do with what the toolkit's Blob has; others are refused."""
+    """Functions that only use members of the toolkit's Blob; others are refused."""
     fork.write("include/caffe/blob.hpp", BLOB)
     fork.write("src/caffe/blob.cpp", BLOB_CPP)
     fork.layer("Above", body="top[0]->mutable_cpu_data()[0] = bottom[0]->above_middle();")

@@ -12,7 +12,7 @@ from layers._runtime.cases import load_package
 
 
 def test_function_in_a_file_that_the_toolkit_replaces(fork, port):
-    """Without a header of its own there it is not cut out, but said: where it is called and where it is."""
+    """Without its own header it is not cut out; the message has the call and the definition."""
     fork.write("include/caffe/util/twist.hpp", "void caffe_gpu_twist(int n);\n")
     fork.write("src/caffe/util/math_functions.cu", "\n\nvoid caffe_gpu_twist(int n) {}\n")
     fork.layer("Shift", body="caffe_gpu_twist(3);", includes='#include "caffe/util/twist.hpp"')
@@ -23,7 +23,7 @@ def test_function_in_a_file_that_the_toolkit_replaces(fork, port):
 
 
 def test_what_the_forks_core_includes_for_all(fork, port):
-    """Another layer of the aggregate header names a class that only the fork's layer.hpp brings."""
+    """Another layer of the aggregate header uses a class that only the fork's layer.hpp includes."""
     fork.write("include/caffe/util/coords.hpp", "template <typename Dtype> class Coords {};\n")
     layer = fork.root / "include/caffe/layer.hpp"
     layer.write_text('#include "caffe/util/coords.hpp"\n' + layer.read_text())
@@ -58,7 +58,7 @@ def test_structs_of_the_forks_own_beside_the_core(fork, port):
 
 @pytest.mark.parametrize("includes", ['#include "caffe/proto/caffe.pb.h"\n', ""])
 def test_messages_that_an_addition_names(fork, port, includes):
-    """Layers may ask protobuf what a message consists of: FlowNet2's augmentations do."""
+    """Layers may use protobuf's reflection, as FlowNet2's augmentations do."""
     take = "float take(const TakeParameter& p)"
     fork.write("include/caffe/util/rng.hpp", f"{includes}namespace caffe {{ {take}; }}\n")
     fork.write(
@@ -131,7 +131,7 @@ def test_forks_own_atomic_add_of_double(fork, port, condition):
     "launch", ["spin_kernel<Dtype><<<1, 32>>>(3);", "spin_kernel<Dtype> << <1, 32>> >(3);"]
 )
 def test_kernel_that_a_layer_launches_itself(fork, port, launch):
-    """It comes along as a called function does: declared in the header, defined in the source."""
+    """It is taken like a called function: declared in the header, defined in the source."""
     head = "template <typename Dtype>\n__global__ void spin_kernel(const int n)"
     fork.write("include/caffe/util/math_functions.hpp", f"namespace caffe {{\n{head};\n}}\n")
     source = (
@@ -300,7 +300,7 @@ def test_class_that_a_fork_added_beside_one_of_the_toolkits(fork, port):
 
 
 def test_files_put_there_by_hand_without_their_message(tmp_path):
-    """make says what is missing; that message alone will do."""
+    """make names the missing message; that message alone is enough."""
     folder = tmp_path / "mine" / "lift"
     folder.mkdir(parents=True)
     backward = "(const vector<Blob<Dtype>*>&, const vector<bool>&, const vector<Blob<Dtype>*>&) {}"
@@ -343,7 +343,7 @@ template <> void caffe_sqr<float>(const int n, const float* x, float* y, float l
 
 
 def test_overload_that_a_fork_added_to_a_stock_function(fork, port):
-    """The number of arguments tells it from the stock function."""
+    """It has another number of arguments than the stock function."""
     fork.write("include/caffe/util/math_functions.hpp", OVERLOADED)
     fork.write("src/caffe/util/math_functions.cpp", OVERLOADED_CPP)
     fork.layer("Shift", body="caffe_sqr(n, x, f(y, z));")
@@ -367,7 +367,7 @@ def test_overload_of_a_function_that_the_toolkits_macros_name(fork, port):
 
 
 def test_switch_that_the_forks_makefile_sets(fork, port):
-    """Without it the file is compiled to nothing."""
+    """Without it the file compiles to nothing."""
     source = fork.layer("Shift")
     source.write_text(f"#ifdef USE_SHIFT\n{source.read_text()}\n#ifndef SLOW\n#endif\n#endif\n")
     fork.layer("Limit")

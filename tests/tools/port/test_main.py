@@ -83,7 +83,7 @@ def test_all_types_and_what_the_compiler_says(fork, said, compiled, tmp_path):
 
 
 def test_a_message_to_put_beside_the_layer(fork, said, compiled):
-    """It is not compiled before that is done, and the note is said, not the compiler's error."""
+    """The layer is not compiled before, and the note is printed instead of a compiler's error."""
     fork.layer("Shift", body="this->layer_param_.shift_param().size();")
     (fork.root / "src/caffe/proto/caffe.proto").unlink()
     text = " ".join(said("all")[1])

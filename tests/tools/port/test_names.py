@@ -5,7 +5,7 @@ from support.fork import names
 
 
 def test_function_that_is_called_without_a_header_of_its_own(fork, port):
-    """Declared in a header that came along, defined in a file of another name."""
+    """Declared in a header that is taken, defined in a file of another name."""
     fork.write("include/caffe/util/twist.hpp", "void caffe_twist(int n);\n")
     fork.write("src/caffe/util/all_kinds.cpp", "void caffe_twist(int n) {}\n")
     fork.layer("Shift", body="caffe_twist(3);", includes='#include "caffe/util/twist.hpp"')
@@ -14,7 +14,7 @@ def test_function_that_is_called_without_a_header_of_its_own(fork, port):
 
 
 def test_function_that_a_source_declares_itself(fork, port):
-    """Another layer's source defines it; no header tells of it."""
+    """Another layer's source defines it; no header declares it."""
     other = fork.layer("Other")
     other.write_text(other.read_text() + "int grid_of(int n) { return n; }\n")
     source = fork.layer("Shift", body="grid_of(3);")
@@ -66,7 +66,7 @@ int twice(int n);
 
 @pytest.mark.parametrize("body, taken", [("", False), ("twice(3);", True), ("int (*f)(int) = twice;", True)])
 def test_source_of_helpers_that_are_not_called(fork, port, body, taken):
-    """A header of helpers brings its source along if the layer uses something of it."""
+    """The source of a header of helpers is taken if the layer uses one of them."""
     fork.write("include/caffe/util/helpers.hpp", HELPERS)
     source = fork.write(
         "src/caffe/util/helpers.cpp", "namespace caffe {\nint twice(int n) { return 2 * n; }\n}\n"
@@ -126,7 +126,7 @@ def test_fields_of_stock_beside_a_message_that_was_published_alone(fork, port):
 
 
 def test_kernels_whose_declarations_are_comments(fork, port):
-    """The fork does not build that file: the layer has CPU code alone."""
+    """The fork does not build that file: the layer has only CPU code."""
     fork.layer("Shift", members="// virtual void Forward_gpu();")
     kernels = '#include "caffe/layers/shift_layer.hpp"\nnamespace caffe {\ntemplate <typename Dtype>\n%s\n}\n'
     fork.write("src/caffe/layers/shift_layer.cu", kernels % "void ShiftLayer<Dtype>::Forward_gpu() {}")

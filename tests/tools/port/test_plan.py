@@ -40,7 +40,7 @@ def test_layer_is_copied_byte_for_byte(fork, port):
 
 
 def test_part_of_a_fork(fork, port):
-    """Layers are published so: at a fork's paths, without the files of its core."""
+    """Layers are published like this: at a fork's paths, without the files of its core."""
     fork.layer("Shift", body="shift(bottom[0]->count());", includes="static void shift(int) {}")
     for path in (
         "include/caffe/blob.hpp",
@@ -87,7 +87,7 @@ def test_includes_of_ours_in_other_letters(fork, port):
 
 
 def test_what_only_nvcc_sees(fork, port):
-    """Its includes come too, and the source behind a function that it calls."""
+    """Its includes are taken, too, and the source of a function that it calls."""
     fork.write("include/caffe/util/deep.cuh", "void deep();\n")
     fork.write("src/caffe/util/deep.cu", '#include "caffe/util/deep.cuh"\nvoid deep() {}\n')
     guarded = '#ifdef __CUDACC__\n#include "caffe/util/deep.cuh"\nvoid go() { deep(); }\n#endif'
@@ -97,7 +97,7 @@ def test_what_only_nvcc_sees(fork, port):
 
 
 def test_class_in_an_aggregate_header(fork, port):
-    """The header comes whole; of the classes in it only the base has its source copied."""
+    """The header is copied whole; of its classes only the base has its source copied."""
     for name, base in (("Base", "Layer"), ("Shift", "BaseLayer"), ("Other", "Layer")):
         fork.layer(name, base=base, header="caffe/vision_layers.hpp")
     port("Shift")
@@ -153,7 +153,7 @@ def test_the_forks_own_version_of_a_stock_layer(fork, port):
     "member, use", [("int turns();", "this->turns();"), ("int turns_;", "this->turns_ = 1;")]
 )
 def test_member_that_the_fork_gave_to_a_stock_base(fork, port, member, use):
-    """The fork's own base comes along then."""
+    """Then the fork's own base is taken."""
     fork.write("src/caffe/layers/loss_layer.cpp", '#include "caffe/layers/loss_layer.hpp"\n')
     fork.layer("Loss", members=member)
     for name, body in (("Shift", use), ("Other", "")):
@@ -198,7 +198,7 @@ def test_what_lies_beside_a_name_that_is_taken(fork, port):
 
 
 def test_a_copy_of_a_source_that_lies_deeper(fork, port):
-    """Somebody's other version, which cannot be linked with it."""
+    """Another version of it, which cannot be linked together with it."""
     source = fork.layer("Shift")
     fork.write("src/caffe/layers/before/shift_layer.cpp", source.read_text() + "// older\n")
     port("Shift")
@@ -240,7 +240,7 @@ def test_messages_in_c_that_somebody_put_under_git(fork, port):
 
 
 def test_equal_names_get_folders(fork, port):
-    """Two files have one name, and one file would hide a header of the toolkit's."""
+    """Two files have one name, and one file would hide a header of the toolkit."""
     fork.write("include/caffe/util/shift.hpp", "int a;\n")
     fork.write("include/caffe/other/shift.hpp", "int b;\n")
     fork.write("include/caffe/util/common.hpp", "int c;\n")
@@ -313,7 +313,7 @@ def test_all_types_in_a_table(fork, port):
 
 
 def test_make_port(fork, tmp_path):
-    """It says what is wrong with a layer that does not compile, and leaves its folder to mend."""
+    """The message has the error of a layer that does not compile, and its folder stays."""
     fork.layer("Shift", body="top[0]->mutable_cpu_data()[0] = width_;")
     (tmp_path / "mine").mkdir()
     done = make("port", f"CAFFE={fork.root}", "TYPE=Shift", f"LAYERS_DIR={tmp_path / 'mine'}", "NVCC=")
@@ -393,7 +393,7 @@ REGISTER_LAYER_CREATOR(%s, GetShift);
 
 @pytest.mark.parametrize("type_name", ["SHIFT", "EdgeShift"])
 def test_layer_that_a_function_makes(fork, port, type_name):
-    """The fork's factory registers the class under a name that is not the class's: only that function knows it."""
+    """The fork's factory registers the class under another name, which only that function knows."""
     of_layer = "virtual void {}(const vector<Blob<Dtype>*>&, {}const vector<Blob<Dtype>*>&) {{}}"
     whole = of_layer.format("Reshape", "") + of_layer.format("Backward_cpu", "const vector<bool>&, ")
     fork.layer("EdgeShift", members=whole, register="// not here: ")

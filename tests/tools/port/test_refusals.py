@@ -43,7 +43,7 @@ def test_unknown_type_names_the_nearest(fork, port):
 
 
 def test_header_that_is_missing_in_the_tree(fork, port):
-    """Published without the layer's own header."""
+    """The layer was published without its own header."""
     fork.layer("Shift")
     (fork.root / "include/caffe/layers/shift_layer.hpp").unlink()
     output = port("Shift", fails=True)
@@ -54,7 +54,7 @@ def test_header_that_is_missing_in_the_tree(fork, port):
 
 
 def test_source_that_is_missing_in_the_tree(fork, port):
-    """Published with its header alone, and registered where the fork registers others."""
+    """Only the header was published; the type is registered in another file."""
     fork.layer("Shift").unlink()
     fork.write(
         "src/caffe/layer_factory.cpp",
@@ -118,7 +118,7 @@ def test_refused_with_place_and_reason(fork, port, made, reason):
 
 
 def test_function_that_a_fork_gave_to_layer(fork, port):
-    """Another class of the toolkit's may have the name: Blob has this one, too."""
+    """Another class of the toolkit may have a function of the same name, as Blob does here."""
     layer = fork.root / "include/caffe/layer.hpp"
     layer.write_text(layer.read_text().replace("void SetUp();", "void SetUp();\n  int offset(int n);"))
     fork.layer("Shift", body="this->offset(1);")
@@ -155,7 +155,7 @@ def test_overload_that_the_fork_gave_to_a_class_of_the_core(fork, port):
 
 
 def test_variable_that_a_fork_gave_to_layer(fork, port):
-    """The fork's layers hand values to each other by it."""
+    """The fork's layers pass values to each other with it."""
     layer = fork.root / "include/caffe/layer.hpp"
     static = "void SetUp();\n  static vector<shared_ptr<Blob<Dtype> > > shared;\n  static int get();"
     layer.write_text(layer.read_text().replace("void SetUp();", static))
@@ -188,7 +188,7 @@ def test_what_is_not_compiled_does_not_count(fork, port, condition):
 
 @pytest.mark.parametrize("header", ["caffe/layers/fork_layers.hpp", "caffe/data_layers.hpp"])
 def test_a_header_whose_other_classes_read_data(fork, port, header):
-    """They are declared, and no more; each of them is refused."""
+    """They are only declared; each of them is refused."""
     thread = "namespace caffe {\nclass InternalThread { void StopIt(); };\n}\n"
     fork.write("include/caffe/internal_thread.hpp", thread)
     fork.write("include/caffe/layers/base_data_layer.hpp", BASE_DATA)
@@ -286,7 +286,7 @@ def test_header_of_boost_that_is_not_there(fork, port):
 
 
 def test_layer_whose_functions_need_a_library(fork, port):
-    """It is registered in any case. Without the library nothing defines its functions."""
+    """It is always registered. Without the library nothing defines its functions."""
     source = fork.layer("Shift")
     text = source.read_text()
     begin = text.index("template <typename Dtype>")

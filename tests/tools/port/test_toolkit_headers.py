@@ -8,7 +8,7 @@ from tools.port.toolkit_headers import ROOT, Toolkit
 
 
 def test_macros_that_a_fork_added(fork, port):
-    """Those that the layer names come along, those that they name, and what they call."""
+    """Those that the layer uses are taken, those that they use, and the functions that they call."""
     fork.write(
         "include/caffe/common.hpp",
         """#define NOT_IMPLEMENTED LOG(FATAL) << "another text"
@@ -37,7 +37,7 @@ def test_macros_that_a_fork_added(fork, port):
 
 
 def test_macros_that_only_conditions_name(fork, port):
-    """Without them the compiler would take another branch, and say nothing."""
+    """Without them the compiler would silently compile another branch."""
     fork.write(
         "include/caffe/common.hpp",
         "#define FORK_LEVEL (FORK_BASE + 1)\n#define FORK_BASE 2\n#define FORK_FAST\n#define FORK_OLD\n"

@@ -59,7 +59,7 @@ def test_axes_that_a_forks_blob_allows(fork, port, check, most):
     ],
 )
 def test_headers_that_the_tree_carries_with_it(fork, port, place, include):
-    """A library of headers alone is linked to, and the compiler finds it."""
+    """A header-only library is linked to, and the compiler finds it."""
     fork.write(place, '#include "src/Core.h"\n')
     fork.write(
         place.replace("Dense", "src/Core.h"), "namespace Eigen { template <class T> T two() { return 2; } }"

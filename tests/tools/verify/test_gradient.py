@@ -26,7 +26,7 @@ class Largest:
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
 def test_no_number_is_no_gradient(number):
-    """Neither what Backward says nor what differences say may be one for the other to agree with."""
+    """NaN from Backward and NaN from differences do not agree."""
     probe = Largest([1.0, 0.5], torch.float64)
     probe.run_backward = lambda *_: [torch.full_like(probe.bottoms[0], number)]
     found = GradientCheck(probe, [True]).run()
@@ -60,7 +60,7 @@ class Slow:
 
 @pytest.mark.parametrize(("factor", "checked", "wrong"), [(1.0, 4, 0), (0.5, 2, 2)])
 def test_a_slow_layer_has_an_end(monkeypatch, factor, checked, wrong):
-    """After one element of each tensor, or a wrong one."""
+    """The check ends after one element of each tensor, or after a wrong one."""
     probe = Slow(factor)
     monkeypatch.setattr("tools.verify.gradient.time", SimpleNamespace(perf_counter=lambda: probe.seconds))
     found = GradientCheck(probe, [True, True], None, 0.4).run()
@@ -72,7 +72,7 @@ def test_a_slow_layer_has_an_end(monkeypatch, factor, checked, wrong):
 
 
 def test_what_is_looked_at_of_many():
-    """Half of them are places that tell, and they come first."""
+    """Half of the positions are preferred ones, which come first."""
     telling = torch.zeros(100_000, dtype=torch.bool)
     telling[[5, 70_000]] = True
     places = sample(len(telling), 6, telling)

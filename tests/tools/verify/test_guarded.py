@@ -11,7 +11,7 @@ from tools.verify.guarded import guarded
 
 
 def test_memory_that_ends():
-    """What is read behind, or before the page of, a guarded tensor is the end of the process."""
+    """Reading after a guarded tensor, or before its page, ends the process."""
     for shape in ((5, 5), (512,), (3, 171), ()):
         given = torch.randn(shape, dtype=torch.float64)
         copy = guarded(given)

@@ -9,7 +9,9 @@ from layers._runtime.cases import load_package
 
 
 def test_a_diff_that_is_added_to(verify, crooked):
-    """Caffe clears no diff before Backward, and would add up gradients. Torch gets the right one, and that is told."""
+    """Caffe does not clear diffs before Backward, and would add up gradients. Torch's gradient is right, and the
+    table says so.
+    """
     found = verify("SquareAdding")
     assert found.status == 0 and found.verdicts == {"right"}, found.text
     assert "with diffs that start at zero, as in torch" in re.sub(r"[│\s]+", " ", found.table)
@@ -22,7 +24,7 @@ def test_a_diff_that_is_added_to(verify, crooked):
 
 
 def test_a_top_that_is_added_to(verify, crooked):
-    """Caffe hands Forward what the call before has left in the top. A module's top is zeros first, and that is told."""
+    """In Caffe the top keeps the last call's values. Here it starts at zero, and the message says so."""
     found = verify("SquareKeeping")
     ways = found.table.count("right")
     assert found.status == 0 and found.text.count("Forward adds to its top") == ways > 0, found.text

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def test_crash(verify):
-    """What crashes is left out of the guesses; given explicitly, it is named."""
+    """Guesses that crash are left out; a crash on given shapes is reported."""
     found = verify("SquareThatCrashes")
     assert found.status == 0 and found.verdicts == {"right"}, found.text
     assert "guessed: SquareThatCrashes on 5,4" in found.text
@@ -21,7 +21,7 @@ def test_crash(verify):
 
 
 def test_no_end(crooked, verify, monkeypatch):
-    """A guess that takes for ever is left out, and its process with it."""
+    """A guess that never ends is left out, and its process is ended."""
     monkeypatch.setattr("tools.verify.processes.PATIENCE", 2)
     found = verify("SquareInCircles")
     assert found.status == 0 and "guessed: SquareInCircles on 5,4" in found.text, found.text

@@ -56,7 +56,7 @@ def test_a_layer_that_fails_does_not_stop_the_others(ran):
 
 
 def test_the_bundled_layers_are_run_without_a_word(monkeypatch):
-    """`make test` of an installed toolkit names no folder. _runtime has a library, too, and is no layer."""
+    """`make test` of an installed toolkit names no folder. _runtime has a library, too, but is not a layer."""
     asked = []
     monkeypatch.setattr(sys, "argv", ["run_cases"])
     monkeypatch.setattr(run_cases, "run_layer", lambda package, name, *_: asked.append(name))

@@ -13,7 +13,7 @@ from tools.verify.verification import ALIKE, Verification, moved
 
 
 class Refused(Exception):
-    """Stands for the runtime's error."""
+    """Replaces the runtime's error."""
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_what_two_ways_may_differ_by_is_the_limit_itself(judge, monkeypatch):
     ],
 )
 def test_which_of_two_ways_is_wrong(judge, columns, own, first, verdict, said):
-    """The gradient checks of both tell it."""
+    """Both gradient checks decide."""
     x = torch.ones(3).double()
     row = Row("s", "c", "float", verdict=own, remark="3 of 9 elements" if own == WRONG else "")
     found = dict.fromkeys(("forward", "backward"), x)
@@ -91,7 +91,7 @@ def test_what_cannot_be_compared(judge):
 
 
 def test_relative():
-    """The error is relative to the larger of the two, or to 1. What is no number is infinitely far."""
+    """The error is relative to the larger of the two, or to 1. NaN is infinitely far."""
     one, other = torch.tensor([0.5, 4.0, -2.0, 3.0]), torch.tensor([0.25, 5.0, 2.0, float("nan")])
     assert relative(one, other).tolist() == pytest.approx([0.25, 0.2, 2.0, float("inf")])
     assert flat([torch.ones(2, 1), torch.zeros(1).half()]).tolist() == [1, 1, 0] and flat([]).shape == (0,)

@@ -37,7 +37,7 @@ def test_wrong_everywhere(verify, type_name):
 
 
 def test_phase(verify):
-    """Its Backward is wrong in training alone."""
+    """Its Backward is wrong only in training."""
     found = verify("SquareHalved", "--param", "phase: TEST")
     assert found.status == 0 and found.verdicts == {"right"}, found.text
 
@@ -54,7 +54,7 @@ def test_wrong_kernels_alone(verify):
 
 
 def test_two_ways_that_differ(verify):
-    """Each has the right gradient of what it computes."""
+    """Each has the right gradient of its own forward."""
     found = verify("SquareTorn")
     assert found.status == 1 and found.verdicts == {"right", "WRONG"}, found.text
     assert "forward differs" in found.text
@@ -83,7 +83,7 @@ def test_kernels_alone(verify):
 
 
 def test_labels_are_left_out(verify):
-    """The layer refuses to go back to them; the other bottom is checked."""
+    """The layer refuses a gradient for them; the other bottom is checked."""
     found = verify("SquareOfLabelled", "--shapes", "3,4 3,4")
     assert found.status == 0 and found.verdicts == {"right"}, found.text
     assert "no gradient for bottom 1" in found.text and "cannot backpropagate to labels" in found.text
@@ -98,7 +98,7 @@ def test_bottom_that_is_left_out(verify):
 
 
 def test_bottom_that_gives_a_size(verify):
-    """Backward leaves its diff alone. Its gradient is 0, and so are the differences."""
+    """Backward does not write its diff. Its gradient is 0, and so are the differences."""
     found = verify("SquareSized", "--shapes", "3,4 3,4")
     assert found.status == 0 and found.verdicts == {"right"}, found.text
     told = re.sub(r"[│\s]+", " ", found.table)
@@ -116,7 +116,7 @@ def test_bottom_whose_gradient_is_forgotten(verify):
 
 
 def test_steps_have_no_gradient(verify):
-    """Backward writes nothing, and all differences are 0: there is nothing to be right."""
+    """Backward writes nothing, and all differences are 0: there is no gradient to judge."""
     found = verify("SquareInSteps", "--shapes", "3,4")
     assert found.status == 0 and found.verdicts == {"no gradient"}, found.text
     assert "Backward writes no diff, and" in re.sub(r"[│\s]+", " ", found.table)
@@ -124,7 +124,7 @@ def test_steps_have_no_gradient(verify):
 
 @pytest.mark.parametrize("mode", ["cpu", "gpu"])
 def test_a_diff_that_is_not_written_is_zeros_to_torch(crooked, mode):
-    """It does not hold what the memory held."""
+    """It does not have the memory's old values."""
     module = importlib.import_module(f"{load_package(crooked)}.caffe_crooked").SquareSized()
     module.mode = mode
     for _ in range(4):
@@ -149,13 +149,13 @@ def test_rounded_to_float(verify):
 
 
 def test_numbers_that_are_given(verify):
-    """Right on numbers in (0, 1) alone."""
+    """Right only for numbers in (0, 1)."""
     assert verify("SquareOfShares", "--shapes", "2,3:prob").verdicts == {"right"}
     assert verify("SquareOfShares", "--shapes", "2,3").verdicts == {"WRONG"}
 
 
 def test_parameters_that_are_asked_for(verify):
-    """The CHECK that failed is told, and how parameters are given."""
+    """The message has the failed CHECK, and how to give parameters."""
     found = verify("SquareOfOutputs")
     told = re.sub(r"\s+", " ", found.text)
     assert found.status == STATUS_NOT_RUN and "num_output" in told and "PARAM='" in told, found.text
@@ -179,7 +179,7 @@ def test_a_result_that_changes_from_call_to_call(verify):
 
 
 def test_a_guess_that_gives_no_numbers(verify):
-    """Forward is NaN on more than two axes: the guess that is."""
+    """Forward returns NaN on more than two axes, which the guess has."""
     found = verify("SquareOfFew")
     assert found.status == 0 and found.verdicts == {"right"}, found.text
     assert "guessed: SquareOfFew on 5,4" in found.text
@@ -200,7 +200,7 @@ def test_regions_are_guessed(verify, type_name):
 
 
 def test_wrong_on_a_guess_of_several_kinds(capsys):
-    """Decides nothing, and says so; of one kind it does."""
+    """No verdict, and the message says so; with one kind of bottom there is a verdict."""
     rows = [Row("A", "c", "float", verdict=RIGHT), Row("A", "c", "double", verdict=UNSURE)]
     assert closing("a", rows, []) == STATUS_NOT_RUN and "guessed" in capsys.readouterr().out
     assert closing("a", [*rows, Row("A", "c", "float", verdict=WRONG)], []) == STATUS_WRONG
@@ -237,7 +237,7 @@ def test_unknown_shapes_and_fields(verify):
 
 @pytest.mark.parametrize("layer", ["normalize", "smooth_l1_loss", "psroi_pooling"])
 def test_own_layers(layer, capfd):
-    """Their cases say on what. Only built layers run. (Correlation is right, too, but takes minutes on the host.)"""
+    """Their cases give the inputs. Only built layers run. (Correlation takes minutes on the host.)"""
     if not (ROOT / "layers" / layer / "_host.abi3.so").exists():
         pytest.skip(f"{layer} is not built")
     assert main([*QUICK, layer]) == STATUS_RIGHT

@@ -122,7 +122,7 @@ def test_what_is_no_caffe_layers_case_or_has_no_gradient():
 
 
 def test_regions_of_another_size():
-    """Rotated ones, say, of six numbers: nobody knows what the sixth is."""
+    """For example rotated ones of six numbers: the meaning of the sixth is unknown."""
     with pytest.raises(ValueError, match="SHAPES: 4,6:roi: a region is five numbers, image, x1, y1, x2, y2"):
         Shape.parse("4,6:roi")
     assert Shape.parse("4,5,1,1:roi").sizes == (4, 5, 1, 1)
@@ -154,7 +154,7 @@ def test_what_a_layer_is_called_after_comes_first(count, type_name, kind):
     ],
 )
 def test_shapes_that_are_guessed(count, first, guesses):
-    """All bottoms alike, then the last one, or all but the first, of another kind."""
+    """All bottoms of one kind, then the last one, or all but the first, of another kind."""
     found = [" ".join(map(str, shapes)) for shapes in candidates(count, first)]
     assert len(found) == guesses and all(len(shapes.split()) == count for shapes in found)
     among = {

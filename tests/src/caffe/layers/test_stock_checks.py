@@ -188,7 +188,7 @@ X, TWO = (2, 3, 4, 5), ["a", "b"]
     ],
 )
 def test_each_check(stock, layer, parameters, shapes, message):
-    """Each number alone goes beyond what is allowed."""
+    """Each number alone exceeds its limit."""
     run = getattr(stock, layer)(**parameters)
     bottoms = [torch.zeros(shape) for shape in shapes]
     with pytest.raises(CaffeRuntimeError, match=f"(?s){message}"):

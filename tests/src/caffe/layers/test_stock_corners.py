@@ -59,7 +59,7 @@ SEVERAL = {  # the layer, its parameters, how many bottoms, the reference
 
 @pytest.mark.parametrize("name", SEVERAL)
 def test_each_gradient_alone(at, name):
-    """Only one bottom or one parameter wants its gradient. The others' are neither made nor needed."""
+    """Only one bottom or one parameter needs its gradient. The others' are not computed."""
     layer, parameters, count, reference = SEVERAL[name]
     module = at.module(layer, **parameters)
     given = [at.draw(2, 3, 4, 5, seed=seed) for seed in range(count)]
@@ -221,7 +221,7 @@ def on_axis(axis: int, axes: int, value: int, otherwise: int) -> list[int]:
 @pytest.mark.parametrize("word, value", [("kernel_size", 3), ("stride", 2), ("pad", 1), ("dilation", 2)])
 @pytest.mark.parametrize("axis, axes", [(0, 2), (1, 2), (0, 1), (0, 3), (1, 3), (2, 3)])
 def test_a_convolution_that_is_its_own_way_on_one_axis(at, axis, axes, word, value, size):
-    """On the other axes it is what it is without. For a size of 1 it is a product of matrices."""
+    """On the other axes it is unchanged. For a size of 1 it is a matrix product."""
     words = {"kernel_size": [size] * axes, "stride": [1] * axes, "pad": [0] * axes, "dilation": [1] * axes}
     words[word] = on_axis(axis, axes, value, words[word][0])
     module = at.module("Convolution", convolution_param=CONV | words)

@@ -309,7 +309,7 @@ def test_bias_and_scale_by_a_bottom(at):
 
 
 def test_empty(at):
-    """No images: every layer leaves it alone."""
+    """No images: every layer accepts them."""
     empty = torch.zeros(0, 3, 4, 4, device=at.device, dtype=at.dtype)
     for layer in ("ReLU", "Softmax", "Power", "Split", "Sigmoid"):
         assert at.module(layer)(empty).shape == empty.shape

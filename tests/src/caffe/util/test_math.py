@@ -171,7 +171,7 @@ def test_products_and_systems_of_half_a_matrix(at, order, side, uplo):
 
 @pytest.mark.parametrize("m, n", [(0, 3), (3, 0), (0, 0)])
 def test_blas_is_not_asked_for_nothing(at, capfd, m, n):
-    """It would say that a leading dimension of 0 is illegal."""
+    """BLAS would refuse a leading dimension of 0."""
     a, b, c = torch.zeros(m, 2), torch.zeros(2, n), torch.zeros(m, n)
     assert at.math("gemm", a, b, c, n=[0, 0, m, n, 2], v=[1, 0], shape=[m, n]).shape == (m, n)
     for order in (ROWS, COLUMNS):
