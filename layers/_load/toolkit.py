@@ -7,14 +7,15 @@ import os
 import platform
 import re
 import shutil
+import sys
 from pathlib import Path
 
 from .. import _edge
 
 # The parts of the toolkit that a build reads.
 PARTS = ("Makefile", "mk", "build_ffi.py", "requirements", "include", "src", "tools")
-# Python packages that write code.
-WRITERS = ("cffi", "pycparser", "tree-sitter", "tree-sitter-cuda", "grpcio-tools")
+# Python packages that write code: patterns of their names.
+WRITERS = ("cffi", "pycparser", "tree[-_.]sitter", "tree[-_.]sitter[-_.]cuda", "grpcio[-_.]tools")
 
 
 @functools.cache
@@ -98,21 +99,10 @@ def identity(program: str) -> list[tuple]:
 
 @functools.cache
 def writers() -> list[str]:
-    """The versions of the packages that take part in a build."""
-    from importlib.metadata import PackageNotFoundError, distribution
-
-    result = []
-    for name in WRITERS:
-        try:
-            made = distribution(name)
-        except PackageNotFoundError:
-            result.append(name)
-            continue
-        # importlib.metadata.version would parse the whole file as an e-mail, and double the time.
-        said = made.read_text("METADATA") or made.read_text("PKG-INFO") or ""
-        found = re.search(r"^Version:\s*(\S+)", said, re.MULTILINE)
-        result.append(f"{name} {found[1] if found else made.version}")
-    return result
+    """The packages that take part in a build, by the names of their folders, which contain their versions."""
+    called = re.compile(rf"({'|'.join(WRITERS)})-\d[^-]*(-.*)?\.(dist|egg)-info", re.IGNORECASE)
+    folders = [folder for folder in sys.path if os.path.isdir(folder or ".")]
+    return sorted(name for folder in folders for name in os.listdir(folder or ".") if called.fullmatch(name))
 
 
 @functools.cache

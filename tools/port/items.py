@@ -6,7 +6,6 @@ import re
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import dropwhile, takewhile
 from typing import NamedTuple
 
 from ..caffe.registers import types_said
@@ -66,12 +65,6 @@ class Class:
     @cached_property
     def members(self) -> list[Item]:
         return items_of(self.source, within=self.span)
-
-    @property
-    def bases(self) -> list[str]:
-        """The words of its head after the colon."""
-        head = takewhile(lambda token: token.text != "{", self.tokens)
-        return [token.text for token in dropwhile(lambda token: token.text != ":", head)]
 
 
 def classes_in(source: Source, file: str) -> Iterator[Class]:
