@@ -161,14 +161,16 @@ class Record:
     def forget(self) -> None:
         """Remove the stale targets, and record what the next ones are made from.
 
-        Messages are only made old: another process may be about to read them, and the new ones replace them as a whole.
+        An output that no library contains is only made old: another process may be about to read it, and the new one
+        replaces it as a whole.
         """
         changed = self.changed()
         if not changed:
             return
+        shared = self.outputs - set(self.libraries)
         for target in self.stale():
             with contextlib.suppress(FileNotFoundError):
-                os.utime(target, (1, 1)) if target.endswith(".desc") else os.unlink(target)
+                os.utime(target, (1, 1)) if target in shared else os.unlink(target)
         kept = {path: line for path, line in self.recorded.items() if path not in changed}
         now = {path: [self.files.digest(path), self.files.state(path)] for path in changed}
         self._write(kept | {path: line for path, line in now.items() if not self._is_made(path)})

@@ -276,13 +276,17 @@ def test_a_record_of_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_messages_stay_until_new_ones_are_there(tmp_path, monkeypatch):
-    """Another process may be about to read them. An object is removed."""
+def test_what_processes_read_stays_until_the_new_one_is_there(tmp_path, monkeypatch):
+    """Messages and the extension that makes calls. Objects and layers' libraries go."""
     monkeypatch.chdir(tmp_path)
-    for name in ("x.proto", "_caffe.desc", "x.o"):
+    made = ("_caffe.desc", "_call.abi3.so", "x.o", "_host.abi3.so")
+    for name in ("source", *made):
         write(tmp_path / name, "1")
     record = Record("build", Files(0), [], lambda path: False)
-    record.targets = {"_caffe.desc": ["x.proto"], "x.o": ["x.proto"]}
+    record.targets = dict.fromkeys(made, ["source"])
+    record.outputs = {*made} - {"x.o"}
+    record.libraries = ["_host.abi3.so"]
     record.forget()
-    assert not (tmp_path / "x.o").exists()
-    assert (tmp_path / "_caffe.desc").stat().st_mtime < (tmp_path / "x.proto").stat().st_mtime
+    old = {path.name for path in tmp_path.iterdir() if path.stat().st_mtime < OLD}
+    assert old == {"_caffe.desc", "_call.abi3.so"}
+    assert {path.name for path in tmp_path.iterdir()} == {"source", *old}
