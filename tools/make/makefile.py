@@ -56,8 +56,9 @@ class Rules:
         files = Files(self.started)
         self.core_inputs = Inputs(files, self.shared, self.is_generated)
         self.layer_inputs = Inputs(files, self.shared, self.is_generated)
-        # Of the rules that are added now; "" if they serve all backends.
-        self.backend, self.inputs = "", self.core_inputs
+        # Of the rules that are added now; "" if they serve all backends, None if they serve all compilers, too.
+        self.backend: str | None = ""
+        self.inputs = self.core_inputs
 
     def rule(self, targets: str, needs: list[str], recipe: str = "+@:", place: str = ""):
         """Add a rule. Without a recipe, the needs' recipes write the targets if they change.
@@ -72,10 +73,14 @@ class Rules:
         for target in targets.split():
             self.inputs.add(target, read, place, self.backend)
 
-    def shared(self, backend: str) -> list[str]:
-        """The files on which all outputs for a backend depend: recipes, compilers, packages that write code."""
+    def shared(self, backend: str | None) -> list[str]:
+        """The files on which all outputs for a backend depend: recipes, compilers, packages that write code.
+
+        None is for outputs that builds with different compilers share. So no compiler is among the files.
+        """
         recipes = ["mk/rules.mk", *[f"mk/{backend}.mk"] * bool(backend)]
-        return [*recipes, *self.settings.compiler_files(backend), *requirements.writers()]
+        compilers = [] if backend is None else self.settings.compiler_files(backend)
+        return [*recipes, *compilers, *requirements.writers()]
 
     def is_generated(self, path: str) -> bool:
         """Does make write this file to BUILD or CORE?"""
@@ -349,7 +354,7 @@ class Rules:
         if HOST.name in self.settings.backends:
             self.runtime()
         # An installed toolkit, or another user's, has them already.
-        own = os.access(os.path.join(self.settings.root, os.path.dirname(CALL)), os.W_OK)
+        self.backend, own = None, os.access(os.path.join(self.settings.root, os.path.dirname(CALL)), os.W_OK)
         call, messages = ([CALL], [self.stock_messages()]) if own else ([], [])
         if own:
             self.rule(

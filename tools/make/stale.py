@@ -210,11 +210,13 @@ class Inputs:
         generated: says if a path is a file that make generates.
     """
 
-    def __init__(self, files: Files, shared: Callable[[str], list[str]], generated: Callable[[str], bool]):
+    def __init__(
+        self, files: Files, shared: Callable[[str | None], list[str]], generated: Callable[[str], bool]
+    ):
         self.files, self.shared, self.generated = files, shared, generated
         self.records: dict[str, Record] = {}
 
-    def add(self, target: str, needs: list[str], place: str, backend: str) -> None:
+    def add(self, target: str, needs: list[str], place: str, backend: str | None) -> None:
         """Add a rule's target. `place`: the folder of its record, if the target lies elsewhere."""
         folder = place or os.path.dirname(target)
         if folder not in self.records:

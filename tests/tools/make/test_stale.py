@@ -283,10 +283,22 @@ def test_what_processes_read_stays_until_the_new_one_is_there(tmp_path, monkeypa
     for name in ("source", *made):
         write(tmp_path / name, "1")
     record = Record("build", Files(0), [], lambda path: False)
-    record.targets = dict.fromkeys(made, ["source"])
+    record.targets = {name: ["source"] for name in made}
     record.outputs = {*made} - {"x.o"}
     record.libraries = ["_host.abi3.so"]
     record.forget()
     old = {path.name for path in tmp_path.iterdir() if path.stat().st_mtime < OLD}
     assert old == {"_caffe.desc", "_call.abi3.so"}
     assert {path.name for path in tmp_path.iterdir()} == {"source", *old}
+
+
+def test_builds_with_other_compilers_share_the_extension_that_makes_calls(layers):
+    """Each would make it anew for itself, while the other's processes read it. Messages need no compiler."""
+    jobs = [job_of(layers, CXX=compiler) for compiler in ("compiler", "sh")]
+    inputs = [job.rules.core_inputs.records for job in jobs]
+    shared, layer = (
+        [records[place].shared for records in inputs] for place in ("build", jobs[0].settings.core)
+    )
+    assert {"layers/_runtime/_call.abi3.so", "layers/_net/_caffe.desc"} <= inputs[0]["build"].targets.keys()
+    assert shared[0] == shared[1] and "mk/rules.mk" in shared[0]
+    assert layer[0] != layer[1]
