@@ -1,6 +1,6 @@
 """Load a layer from any folder: `python examples/own_folder.py`.
 
-`make LAYERS_DIR=examples/my_layers` builds the same folder ahead of time. The suite can then test it.
+`make LAYERS_DIR=examples/my_layers` builds the same folder ahead of time. Then `make test` with that setting tests it.
 """
 
 import sys

@@ -3,9 +3,9 @@
     python examples/train_caffe_net.py                 on the GPU, if there is one, or the CPU
     python examples/train_caffe_net.py --quick         fewer epochs
 
-The prototxt below is a smaller LeNet, for the 1797 digits (8 x 8 pixels) of scikit-learn. Its layer `norm` is no stock
-layer: the Caffe layer Normalize (layers/normalize) runs it, and torch trains it like the others. The learning rates
-are Caffe's: lr_mult 2 for biases, and the policy "inv".
+The prototxt below is a smaller LeNet, for the 1797 digits (8 x 8 pixels) of scikit-learn. Its layer `norm` is not a
+stock layer: the Caffe layer Normalize (layers/normalize) computes it, and torch trains it like the others. The learning
+rates are Caffe's: lr_mult 2 for biases, and the policy "inv".
 
 Prints the accuracy on test digits, saves a .caffemodel and loads it again.
 """
@@ -55,7 +55,7 @@ EPOCHS, QUICK_EPOCHS = 20, 6
 
 
 def digits(device: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Images [1797, 1, 8, 8] in 0 to 1, and what they show."""
+    """Images [1797, 1, 8, 8] in [0, 1], and their digits."""
     try:
         from sklearn.datasets import load_digits
     except ModuleNotFoundError:
@@ -81,14 +81,14 @@ def train(net, images, labels, epochs: int) -> None:
 
 
 def main(arguments: list[str] | None = None) -> float:
-    """The accuracy on the digits that were kept back."""
+    """The accuracy on the test digits."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--without-custom-layer", action="store_true", help="a net of stock layers alone")
+    parser.add_argument("--without-custom-layer", action="store_true", help="a net of only stock layers")
     said = parser.parse_args(arguments)
     torch.manual_seed(0)
     prototxt = WITHOUT_NORM if said.without_custom_layer else TRAIN_VAL

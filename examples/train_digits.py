@@ -3,11 +3,11 @@
     python examples/train_digits.py                                  on the GPU, if there is one, or the CPU
     torchrun --nproc-per-node=2 examples/train_digits.py             two processes, with half of a batch each
 
-The 1797 digits (8 x 8 pixels, from real forms) are those of scikit-learn. DepthwiseConv2d filters an image. LLTM reads
-its rows from top to bottom. Round turns LLTM's last state into bits, and passes the gradient straight through. A linear
-layer tells the digit from the bits.
+The 1797 digits (8 x 8 pixels, from real forms) come from scikit-learn. DepthwiseConv2d filters an image. LLTM reads its
+rows from top to bottom. Round turns LLTM's last state into bits, and passes the gradient straight through. A linear
+layer computes the digit from the bits.
 
-Prints the accuracy on test digits, and plots the training into build/examples/train_digits.png.
+Prints the accuracy on test digits, and plots the training to build/examples/train_digits.png.
 """
 
 import argparse
@@ -67,12 +67,12 @@ class DigitReader(nn.Module):
 
 
 def load_digits(device: torch.device) -> tuple[Tensor, Tensor]:
-    """The images, [1797, 1, 8, 8] in [0, 1], and what they show; in a random order, always the same."""
+    """The images, [1797, 1, 8, 8] in [0, 1], and their digits, in a random order that is always the same."""
     try:
         from sklearn import datasets
     except ImportError:
         raise SystemExit(
-            "train_digits: the digits lie inside scikit-learn: pip install scikit-learn"
+            "train_digits: the digits are part of scikit-learn: pip install scikit-learn"
         ) from None
     digits = datasets.load_digits()
     images = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
@@ -86,7 +86,7 @@ def accuracy(model: nn.Module, images: Tensor, targets: Tensor) -> float:
 
 
 class Group:
-    """The processes that train together: those of torchrun, or this one alone."""
+    """The processes that train together: those of torchrun, or only this one."""
 
     def __init__(self, device: str):
         self.size, self.rank = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
@@ -120,7 +120,7 @@ class Group:
 
 
 def parameters_digest(model: nn.Module) -> str:
-    """A few letters that differ if a single bit of a parameter does."""
+    """A short digest of all bits of the parameters."""
     bits = b"".join(p.detach().cpu().numpy().tobytes() for p in model.parameters())
     return hashlib.sha256(bits).hexdigest()[:16]
 
@@ -128,7 +128,7 @@ def parameters_digest(model: nn.Module) -> str:
 def train(
     model: nn.Module, group: Group, data: dict, epochs: int, progress: Progress | None
 ) -> dict[str, list[float]]:
-    """Train for so many epochs; by name, what came out of each."""
+    """Train for so many epochs. Returns the figures of each epoch, by name."""
     wrapped, history = group.wrap(model), {"loss": [], "accuracy": []}
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=1e-2)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs)
@@ -153,7 +153,7 @@ def train(
 def plot(
     file: Path, history: dict[str, list[float]], model: DigitReader, images: Tensor, targets: Tensor
 ) -> None:
-    """The way there, and a few of the test's digits with their bits."""
+    """Plot the training, and a few test digits with their bits."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -185,7 +185,7 @@ def plot(
 
 
 def main(argv: list[str] | None = None) -> float:
-    """Train and return the accuracy on the test's digits."""
+    """Train, and return the accuracy on the test digits."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--epochs", type=int, help=f"default {EPOCHS}; {QUICK_EPOCHS} with --quick")
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
@@ -217,7 +217,7 @@ def main(argv: list[str] | None = None) -> float:
             history = train(model, group, data, epochs, progress)
         seconds = time.perf_counter() - start
         after = accuracy(model, data["test_images"], data["test_targets"])
-        # One line by each process: with the same gradients they hold the same parameters, bit for bit.
+        # Each process prints one line: with the same gradients they have the same parameters, bit by bit.
         who = f"process {group.rank + 1} of {group.size} ({group.device})"
         print(f"{who}: parameters {parameters_digest(model)}", flush=True)
         console.print(

@@ -34,12 +34,12 @@ KILLED, NO_END, BY_OTHERS = "killed", "killed: no end", "killed: by the rest"
 NOT_COMPILED = "does not compile"
 NO_TESTS = 5  # pytest's status if it finds no tests
 TREES = ("layers/", "src/", "include/", "tools/", "lab/mutate/", "lab/wheel/", "build_ffi.py")
-# The layers, and then the parts of the core that no layer here is linked with: the stock layers.
+# The layers, and the parts of the core that no layer here is linked with: the stock layers.
 BUILDS = (
     ["make", "NVCC=", "-k", f"PYTHON={sys.executable}", "libraries"],
     [sys.executable, "-m", "tools.make.build", "core", "NVCC="],
 )
-# What every layer is made of: the layers' own tests look at it, too.
+# Parts of every layer, which the layers' own tests test, too.
 OF_EVERY_LAYER = ("layers/_runtime/", "layers/_caffe/", "src/", "include/")
 
 
@@ -153,12 +153,12 @@ def options_given() -> argparse.Namespace:
     parser.add_argument("--number", type=int, default=10)
     parser.add_argument("--only", nargs="*", default=[], help="paths, or beginnings of paths")
     parser.add_argument("--jobs", type=int, default=1, help="copies of the tree to work in at once")
-    parser.add_argument("--all", action="store_true", help="what survives, the whole suite has to see")
+    parser.add_argument("--all", action="store_true", help="run the whole suite on each survivor")
     parser.add_argument("--limit", type=float, default=1800, help="seconds for the build, and for the tests")
     parser.add_argument("--wanted", type=float, default=90, help="percent that must be noticed")
-    parser.add_argument("--list", action="store_true", help="say what would be done, and do nothing")
+    parser.add_argument("--list", action="store_true", help="print what would be done, and do nothing")
     parser.add_argument(
-        "--judged", nargs="*", default=[], help="what earlier runs of this seed printed: their verdicts count"
+        "--judged", nargs="*", default=[], help="outputs of earlier runs with this seed, whose verdicts count"
     )
     return parser.parse_args()
 

@@ -1,9 +1,10 @@
-"""Random nets: caffe_net must compute what a plain evaluation of Caffe's rules says, and refuse broken files in words.
+"""Random nets: caffe_net must agree with a separate evaluation of Caffe's rules, and refuse damaged files with a
+message.
 
     python -m lab.nets.fuzz --minutes 5 --seed 7
 
 A net has layers with rules, states, shared parameters, fillers and a file of weights with some of its layers. Its text
-has names with escapes, and any spelling that protobuf's text format allows. `evaluated` knows nothing of the toolkit.
+has names with escapes, and any spelling that protobuf's text format allows. `evaluated` uses no code of the toolkit.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def values(r, own: Blob) -> np.ndarray:
 
 
 def layer_of(r, name: str, widths: dict, shapes: dict, old: bool) -> Layer:
-    """A layer that reads what there is, perhaps in place."""
+    """A layer that reads existing blobs, perhaps in place."""
     kinds = ["InnerProduct", "InnerProduct", "Power", "ReLU", "Eltwise", "Concat", "Slice", "Scale"]
     kind, bottom = r.choice(kinds[: 7 if old else 8]), r.choice(list(widths))
     layer, width, sizes = Layer(name, kind, [bottom], [f"{name}:top"]), widths[bottom], []
@@ -143,7 +144,7 @@ def layer_of(r, name: str, widths: dict, shapes: dict, old: bool) -> Layer:
 
 
 def blob(r, shape, shapes: dict, old: bool) -> Blob:
-    """A parameter, perhaps one that shares what another of this shape has. All that share agree on multipliers."""
+    """A parameter, perhaps shared with another of this shape. All that share it have the same multipliers."""
     made = Blob(shape, float(r.randint(-2, 2)))
     if r.random() < 0.6:
         fitting = [name for name, (known, _) in shapes.items() if known == shape]
@@ -400,7 +401,7 @@ class Nets:
 
 
 def compared(made: torch.nn.Module, net: Net) -> str:
-    """What differs from the plain evaluation, or ""."""
+    """The differences from the separate evaluation, or ""."""
     x = np.arange(BATCH * 3, dtype=np.float64).reshape(BATCH, 3) - 2
     blobs, outputs, parameters, multipliers = evaluated(net, x)
     made = made.double()
@@ -426,7 +427,7 @@ def compared(made: torch.nn.Module, net: Net) -> str:
 
 
 def mutated(content, pieces, r: random.Random):
-    """With something put in, cut out, doubled, moved or replaced."""
+    """The text with a part inserted, cut out, doubled, moved or replaced."""
     one, other = sorted(r.randint(0, len(content)) for _ in range(2))
     near, way, piece = min(one + r.randint(1, 6), len(content)), r.randint(0, 5), r.choice(pieces)
     ways = (

@@ -4,7 +4,7 @@
     python -m lab.nets.tried /mirror/*/repo --run
 
 A repository is a git directory or a checkout. Files with the same text but for comments and spaces count once. Of each
-repository at most `--each` nets are tried, drawn by chance with a fixed seed. Where a file lacks the shape of an input
+repository at most `--each` nets are tried, drawn at random with a fixed seed. Where a file lacks the shape of an input
 or a template's values, several are guessed. Both phases must be built. With `--run` a net that is built also runs
 forward, on random inputs, and backward if it has a loss.
 """
@@ -68,7 +68,7 @@ def is_net(text: str) -> bool:
 
 
 def distinct(folders, each: int) -> list[tuple[str, str, str]]:
-    """(repository, path, text) of what is tried."""
+    """(repository, path, text) of the nets to try."""
     seen, chosen = set(), []
     for folder in folders:
         name = folder.parent.name if folder.name in ("repo", ".git") else folder.name
@@ -89,7 +89,7 @@ def has_python(text: str) -> bool:
 
 
 def guesses():
-    """Shapes for an input by its name: one function a guess."""
+    """Shapes for an input by its name: one function per guess."""
     for channels in CHANNELS:
         for size in IMAGES if channels == 3 else IMAGES[:1]:
             for label in LABELS:
@@ -108,7 +108,7 @@ def _guess(blob: str, channels: int, size: int, label) -> tuple[int, ...]:
 
 
 def maps(text: str, error: str) -> dict[str, tuple[int, ...]]:
-    """The shapes of what MS-CNN's and Cascade R-CNN's losses should find, by the maps that the error names."""
+    """The shapes of the targets of MS-CNN's and Cascade R-CNN's losses, by the maps that the error names."""
     found = {
         m[1]: tuple(map(int, m.groups()[1:])) for p in (_MAPS, _MAPS_OF_FIELDS) for m in p.finditer(error)
     }
@@ -226,7 +226,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
     items = distinct(arguments.folders, arguments.each)
-    random.Random(0).shuffle(items)  # so that the first ones tell of all
+    random.Random(0).shuffle(items)  # so that the first ones are a fair sample
     rows = []
     with concurrent.futures.ProcessPoolExecutor(arguments.workers) as pool:
         runs = [pool.submit(trial, item, arguments.run) for item in items]

@@ -1,10 +1,10 @@
-"""Train LeNet and CIFAR10-full from their own files beside the same nets and updates written by hand in torch:
+"""Train LeNet and CIFAR10-full from their own files, and the same nets and updates written by hand in torch:
 
     python lab/solvers/curves.py /path/to/caffe [iterations] [seeds]
 
 The data are scikit-learn's digits, resized: real images of the right size, though not those of the papers. For each
-seed both begin with the same weights and see the same batches. The table shows the mean loss of the last 50 iterations,
-and the mean difference of the two curves beside the spread between seeds.
+seed both start with the same weights and get the same batches. The table shows the mean loss of the last 50 iterations,
+and the mean difference of the two curves, compared with the spread between seeds.
 """
 
 import re

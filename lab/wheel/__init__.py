@@ -1,1 +1,1 @@
-"""A wheel of the toolkit: what the field's checkers say of it, and where it was tried."""
+"""A wheel of the toolkit: checks by the usual tools, and trials with several Pythons and torches."""

@@ -1,10 +1,10 @@
-"""What the field's own checkers say of a wheel of ours.
+"""Run the usual checkers on a wheel of the toolkit.
 
     python -m pip install twine abi3audit auditwheel kernel-abi-check
     python -m lab.wheel.check cuffi-*.whl
 
-twine: the description can be shown. abi3audit and Hugging Face's kernel-abi-check: no library needs more of Python than
-the stable ABI of the wheel's tag. auditwheel: which Linux the libraries need, and that they need nothing of torch's.
+twine: the description can be displayed. abi3audit and Hugging Face's kernel-abi-check: the libraries use only the
+stable ABI of the wheel's tag. auditwheel: which Linux the libraries need, and that they do not need torch's libraries.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def run(*command: str) -> tuple[int, str]:
 
 
 def twine(wheel: Path) -> str:
-    """Why it is refused; "" if it is not. So the others."""
+    """Why it is refused; "" if it is not. The others are alike."""
     status, text = run("twine", "check", "--strict", str(wheel))
     return text if status else ""
 

@@ -1,10 +1,10 @@
-"""A wheel where no compiler is: layers, nets, OpenCV's and pycaffe's scripts, a solver file.
+"""Try a wheel without a compiler: layers, nets, OpenCV's and pycaffe's scripts, a solver file.
 
-    python -m lab.wheel.smoke cuffi-*.whl             in a new environment, with what the wheel asks for
+    python -m lab.wheel.smoke cuffi-*.whl             in a new environment, with the wheel's requirements
     python -m lab.wheel.smoke --here cuffi-*.whl      over the packages of this Python, which is quick
 
-OpenCV 5 is installed, too. The programs run with a PATH that has Python alone. What needs a compiler has to say so, in
-its last line.
+OpenCV 5 is installed, too. The programs run with a PATH that has only Python. A program that needs a compiler must say
+so in its last line.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Try one wheel, one file for all, under several Pythons and several versions of torch; print a table.
+"""Try one wheel under several Pythons and several versions of torch; print a table.
 
     python -m lab.wheel.tried cuffi-*.whl python3.10=2.5.1 python3.13=2.9.1 /opt/python3.14/bin/python3=2.15.0
 

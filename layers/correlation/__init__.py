@@ -1,4 +1,4 @@
-"""How alike two images are at each displacement (FlowNet).
+"""The correlation of two images at each displacement (FlowNet).
 
     top[n, i * side + j, y, x] = mean of first(p) * second(p + d)
 

@@ -15,9 +15,9 @@ from .._runtime import Layer, dtype_name, is_fake, operator
 layer = Layer(__name__, any_layout=True)
 
 Pair = int | tuple[int, int]
-# By name: the number in C. causal-conv1d's users know SiLU as "swish", too.
+# The activations' numbers in C. causal-conv1d also calls SiLU "swish".
 ACTIVATIONS = {None: 0, "relu": 1, "relu6": 2, "silu": 3, "swish": 3, "gelu": 4}
-# By its number: torch's function, for what is behind a batch norm that is not folded. The norm needs no top.
+# torch's functions by number, for an activation after a batch norm that is not folded.
 _FUNCTIONS = (
     lambda x: x,
     torch.relu_,
@@ -58,7 +58,7 @@ def activation_number(activation: str | None) -> int:
 
 
 def before_activation(top_diff: Tensor, activation: int, forward, bottom, *arguments) -> Tensor:
-    """The gradient to the sums that an activation was applied to. `forward`, a C function, computes them again."""
+    """The gradient by the sums before the activation. `forward`, a C function, computes these sums again."""
     sums = torch.empty_like(top_diff)
     forward(bottom, *arguments[:-1], sums, *arguments[-1], 0)
     layer.depthwise_conv_activation_backward(top_diff, sums, sums.numel(), activation)
@@ -84,7 +84,7 @@ def gradients(
     workspace_size,
     numbers,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients by bottom, weight and bias. One that is not wanted is not computed, and has 0 elements.
+    """The gradients by bottom, weight and bias. A gradient that is not needed is not computed, and has 0 elements.
 
     `backward` is the C function, and `workspace_size` the C function that returns the size of its workspace. Both take
     `numbers`.
@@ -172,7 +172,7 @@ def depthwise_conv_backward(
     weight_wanted: bool,
     bias_wanted: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of `depthwise_conv` by bottom, weight and bias. They are the same bits in every run.
+    """The gradients of `depthwise_conv` by bottom, weight and bias. Every run gives the same bits.
 
     Args:
         top_diff: the gradient by the result, of its shape, dtype and device.
@@ -180,10 +180,10 @@ def depthwise_conv_backward(
         bottom_wanted, weight_wanted, bias_wanted: which gradients to compute.
 
     Returns:
-        Three tensors. A gradient that is not wanted has 0 elements.
+        Three tensors. A gradient that is not needed has 0 elements.
 
     Raises:
-        CaffeTypeError: no tensor, or of another dtype or device.
+        CaffeTypeError: not a tensor, or another dtype or device.
         CaffeValueError: the shapes do not belong together.
     """
     layout, top_shape, numbers = _geometry(bottom, weight, stride, padding, dilation)
@@ -270,13 +270,13 @@ def depthwise_conv2d(
             how torch.autocast leaves it.
         bias: [channels], with a dtype as weight's, or None.
         stride, padding, dilation: ints, or (height, width) pairs.
-        activation: of the sums, before they are stored: "relu", "relu6", "silu", "gelu" (by erf) or None. A backward
-            computes the sums again.
+        activation: applied to the sums before they are stored: "relu", "relu6", "silu", "gelu" (by erf) or None. A
+            backward computes the sums again.
 
     Returns:
         [num, channels, top_height, top_width] in x's layout, where
         top = floor((in + 2 padding - dilation (kernel - 1) - 1) / stride) + 1. Differentiable once, by x, weight
-        and bias, each only if wanted; the weight's gradient is deterministic.
+        and bias; gradients that are not needed are not computed. The weight's gradient is deterministic.
 
     Raises:
         CaffeTypeError, CaffeValueError: naming the argument.
@@ -292,8 +292,8 @@ class DepthwiseConv2d(nn.Module):
     Args:
         channels: of the input and of the output.
         kernel_size, stride, padding, dilation: ints, or (height, width) pairs.
-        bias: has it one?
-        activation: as `depthwise_conv2d` has it; None for none.
+        bias: whether it has a bias.
+        activation: as for `depthwise_conv2d`.
         norm: a torch.nn.BatchNorm2d between convolution and activation; it becomes the submodule `norm`. In eval, where
             no gradient is recorded (torch.no_grad, torch.inference_mode), one kernel computes all three, and hooks of
             the norm are not called. The norm is folded in each call: at batch 1 the three modules may be faster.

@@ -10,7 +10,7 @@ from . import activation_number, before_activation, check_parameter, checked_bia
 
 
 def _geometry(bottom: Tensor, weight: Tensor, stride, padding, dilation, causal: bool) -> tuple[int, ...]:
-    """The C functions' numbers, from num to dilation; raises the error that names what does not fit."""
+    """The C functions' numbers, from num to dilation. The error names the argument that does not fit."""
     stride, dilation = layer.integer("stride", stride, 1), layer.integer("dilation", dilation, 1)
     left = right = layer.integer("padding", padding, 0)
     layer.check(bottom.dim() == 3, "bottom", "3 axes [num, channels, length]", bottom)
@@ -20,7 +20,7 @@ def _geometry(bottom: Tensor, weight: Tensor, stride, padding, dilation, causal:
         layer.check(False, "weight", f"[channels, 1, kernel] with {channels} channels as bottom has", weight)
     kernel = weight.shape[2]
     if causal:
-        layer.check(padding == 0, "padding", "0, for causal says what the padding is", padding)
+        layer.check(padding == 0, "padding", "0, because causal determines the padding", padding)
         left = dilation * (kernel - 1)
         layer.check(
             left < 2**31, "dilation", f"less: {kernel} taps would begin {left} columns ahead", dilation
@@ -101,9 +101,9 @@ def conv1d_backward(
     bias_wanted: bool,
     starts_wanted: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of `conv1d` by bottom, weight and bias; the same bits on every run. The last result is empty.
+    """The gradients of `conv1d` by bottom, weight and bias; the same bits in every run. The last result is empty.
 
-    One that is not wanted is not computed and has 0 elements.
+    A gradient that is not needed is not computed, and has 0 elements.
     """
     numbers = _geometry(bottom, weight, stride, padding, dilation, causal)
     shape = (numbers[0], numbers[1], numbers[3])
@@ -169,17 +169,18 @@ def depthwise_conv1d(
             torch.autocast leaves it.
         bias: [channels], as weight, or None.
         stride, padding, dilation: ints; the padding is on both sides.
-        causal: pad on the left alone, by dilation * (kernel - 1), so that no output looks ahead; padding must be 0.
-        activation: as `depthwise_conv2d` has it; "swish" is "silu".
-        seq_idx: [num, length] int32 or int64: which sequence each position is of. Neighbours of another sequence count
-            0, as those outside of x. For causal convolutions of stride and dilation 1.
-        cu_seqlens: [sequences + 1] int32 or int64: the same for one row (num is 1), as the sequences' first positions,
-            in ascending order, and the length. Values are not checked.
+        causal: pad only on the left, by dilation * (kernel - 1), so that no output depends on later inputs; padding
+            must be 0.
+        activation: as for `depthwise_conv2d`; "swish" is "silu".
+        seq_idx: [num, length] int32 or int64: the sequence of each position. Neighbours in another sequence count as 0,
+            like those outside of x. For causal convolutions of stride and dilation 1.
+        cu_seqlens: [sequences + 1] int32 or int64: the same for one row (num is 1): the sequences' first positions, in
+            ascending order, and the length. Values are not checked.
 
     Returns:
         [num, channels, top_length], where top_length = floor((length + all padding - dilation (kernel - 1) - 1) /
-        stride) + 1. Differentiable once, by x, weight and bias, each only if wanted; the weight's gradient is
-        deterministic.
+        stride) + 1. Differentiable once, by x, weight and bias; gradients that are not needed are not computed. The
+        weight's gradient is deterministic.
 
     Raises:
         CaffeTypeError, CaffeValueError: naming the argument.
@@ -195,8 +196,8 @@ class DepthwiseConv1d(nn.Module):
     Args:
         channels: of the input and of the output.
         kernel_size, stride, padding, dilation: ints.
-        causal, activation: as `depthwise_conv1d` has them.
-        bias: has it one?
+        causal, activation: as for `depthwise_conv1d`.
+        bias: whether it has a bias.
 
     A call takes x, and seq_idx or cu_seqlens if sequences are packed. x is [num, channels, length], in the parameters'
     dtype, or under autocast in any floating one. The error for a wrong argument is a CaffeTypeError or a

@@ -15,10 +15,10 @@ def elementwise_mult(a: Tensor, b: Tensor) -> Tensor:
         a, b: the same shape, dtype (float32, float64, float16, bfloat16) and device; nothing is broadcast.
 
     Returns:
-        A tensor like a. The gradients are top_diff * b and top_diff * a, each computed only if wanted.
+        A tensor like a. The gradients are top_diff * b and top_diff * a, each computed only if needed.
 
     Raises:
-        CaffeTypeError: no tensor, or of another dtype or device.
+        CaffeTypeError: not a tensor, or another dtype or device.
         CaffeValueError: b has another shape than a.
     """
     layer.check(a.shape == b.shape, "b", f"the shape of a, {list(a.shape)}", b)

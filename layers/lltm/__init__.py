@@ -16,7 +16,7 @@ layer = Layer(__name__, any_layout=True)
 
 @operator(layer, autocast="lower")
 def lltm_pointwise(gates: Tensor, bias: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
-    """What an LLTM cell does after its matrix product, in one kernel.
+    """The part of an LLTM cell after its matrix product, in one kernel.
 
         i, o, candidate = sigmoid(g0), sigmoid(g1), elu(g2)     where g0, g1, g2 = (gates + bias).chunk(3, 1)
         new_cell = old_cell + candidate * i
@@ -29,7 +29,7 @@ def lltm_pointwise(gates: Tensor, bias: Tensor, old_cell: Tensor) -> tuple[Tenso
 
     Returns:
         (new_h, new_cell), [batch, state] each. Differentiable once, by a kernel that writes the
-        gradients that are wanted, bias's included (the same bits in every run).
+        needed gradients, with bias's (the same bits in every run).
 
     Raises:
         CaffeValueError: shapes that do not fit; the message names the argument.
@@ -65,10 +65,10 @@ def lltm_pointwise_backward(
         new_h_diff, new_cell_diff: [batch, state], of any strides: the gradients by its results; None is 0.
 
     Returns:
-        (gates_diff, bias_diff, old_cell_diff); of one that is not wanted, a tensor of no elements.
+        (gates_diff, bias_diff, old_cell_diff); a gradient that is not needed has 0 elements.
 
     Raises:
-        CaffeTypeError: no tensor, or of another dtype or device.
+        CaffeTypeError: not a tensor, or another dtype or device.
         CaffeValueError: the shapes do not belong together.
     """
     _check_pointwise(gates, bias, new_cell, "new_cell")
@@ -99,7 +99,7 @@ def lltm_pointwise_backward(
 
 def _keep(ctx, arguments, result):
     gates, bias, _ = arguments
-    ctx.set_materialize_grads(False)  # a missing top_diff comes as None, not as a kernel's worth of zeros
+    ctx.set_materialize_grads(False)  # a missing top_diff is None, which costs no kernel
     ctx.save_for_backward(gates, result[1], bias)
 
 
@@ -153,7 +153,7 @@ def lltm(
 
     Returns:
         (new_h, new_cell), [batch, state] each. Differentiable once. Under torch.autocast all
-        tensors take autocast's dtype, the state's too, as in torch's own LSTMCell.
+        tensors get autocast's dtype, including the state, as in torch's LSTMCell.
 
     Raises:
         CaffeValueError: shapes that do not fit; the message names the argument.
@@ -274,7 +274,7 @@ def _are_valid(input, weights, bias, old_h, old_cell) -> bool:
 
 
 def _odd(tensor: Tensor) -> bool:
-    """Is it no dense tensor with memory?"""
+    """Is it something else than a dense tensor with memory?"""
     if tensor.layout is not torch.strided or tensor._is_zerotensor():
         return True
     # With freed memory torch's own operators would crash the process.

@@ -5,7 +5,7 @@
 The sum is over the channels of a position; with across_spatial, which is the default, over the whole image.
 
 Bottom: N x C x any axes. Top: the same shape. Parameter blob: the scale, one number (channel_shared) or one for each
-channel; it begins as scale_filler says, with 1 by default.
+channel; scale_filler sets its initial value, by default 1.
 
 Written from Liu, Rabinovich, Berg: ParseNet, 2015, section 3.3; the fields are those of SSD's fork.
 """

@@ -19,7 +19,7 @@ def round_ste(bottom: Tensor) -> Tensor:
         (the straight-through estimator of Bengio et al., 2013, arXiv:1308.3432).
 
     Raises:
-        CaffeTypeError: no tensor, or of another dtype or device.
+        CaffeTypeError: not a tensor, or another dtype or device.
     """
     top = layer.empty_like(bottom)
     layer.round_forward(bottom, top, bottom.numel())

@@ -18,7 +18,7 @@ def sigmoid(bottom: Tensor) -> Tensor:
         Shape, dtype and device of bottom; the half types are computed in float32. Differentiable once.
 
     Raises:
-        CaffeTypeError: no tensor, or of another dtype or device.
+        CaffeTypeError: not a tensor, or another dtype or device.
     """
     top = layer.empty_like(bottom)
     layer.sigmoid_forward(bottom, top, bottom.numel())
@@ -36,7 +36,7 @@ def sigmoid_backward(top_diff: Tensor, top: Tensor) -> Tensor:
         Shape, dtype and device of top.
 
     Raises:
-        CaffeTypeError: no tensor, or of another dtype or device.
+        CaffeTypeError: not a tensor, or another dtype or device.
         CaffeValueError: the shapes differ.
     """
     layer.check(top_diff.shape == top.shape, "top_diff", f"the shape of top, {list(top.shape)}", top_diff)
@@ -61,7 +61,7 @@ def d_sigmoid(y: Tensor) -> Tensor:
         Shape, dtype and device of y.
 
     Raises:
-        CaffeTypeError: no tensor, or of another dtype or device.
+        CaffeTypeError: not a tensor, or another dtype or device.
     """
     bottom_diff = layer.empty_like(y)
     layer.sigmoid_backward(y.new_ones(()).expand_as(y), y, bottom_diff, y.numel())

@@ -1,4 +1,4 @@
-"""Leaky ReLU, a layer in a folder of one's own."""
+"""Leaky ReLU, a layer in a folder of your own."""
 
 from torch import Tensor
 
