@@ -53,5 +53,5 @@ def test_autocast(zoo):
 
 
 def test_bottoms_have_no_names(zoo, place):
-    with raises(CaffeTypeError, "zoo: takes its bottoms in order, and none by name: bottom"):
+    with raises(CaffeTypeError, "zoo: takes its bottoms in order, not by name: bottom"):
         place(zoo.Ramp())(bottom=place.draw(3))
