@@ -4,6 +4,7 @@ Also in this package:
 
     load, load_inline               build a layer at run time, from a folder or a string
     caffe_net                       load a whole Caffe model as a torch.nn.Module
+    OnnxSession                     run the ONNX file that a model's to_onnx writes
     train, caffe, dnn, ffi          modules: train by a solver file; pycaffe; cv2.dnn's Caffe importer; torch.utils.ffi
     Layer, operator, caffe_layer    the parts of a layer's own Python file
 
@@ -39,6 +40,7 @@ _PUBLIC = {
     "caffe_layer": "_caffe",
     "caffe_net": "_net",
     "CaffeNet": "_net",
+    "OnnxSession": "_net.onnx",
 }
 
 

@@ -218,6 +218,12 @@ class CaffeNet(nn.Module):
     def bind(self, schedule: Schedule, values: list, inputs: tuple, named: dict) -> None:
         """Check the inputs, and put them into the list of values."""
         # torch.onnx.export(dynamo=False) also passes forward's other arguments, which are None.
+        if len(inputs) > len(schedule.inputs) and torch.onnx.is_in_onnx_export():
+            warnings.warn(
+                f"{self.path}: torch.onnx.export(dynamo=False) fixes what depends on values, and does not know every "
+                "layer. net.to_onnx(path) writes the file, and compares every blob",
+                stacklevel=3,
+            )
         while len(inputs) > len(schedule.inputs) and inputs[-1] is None:
             inputs = inputs[:-1]
         if len(inputs) > len(schedule.inputs):
@@ -505,16 +511,22 @@ class CaffeNet(nn.Module):
         """Write the net in phase TEST as ONNX, run it by onnxruntime, and compare every blob with this net.
 
         Inputs and outputs have the blobs' names. DetectionOutput becomes ONNX's NonMaxSuppression. PATH.json gets the
-        certificate.
+        certificate. A ported layer becomes a node of the domain "cuffi". `OnnxSession` runs such a file, whose batch
+        size is that of `net.shapes`. A net on another device is copied to the processor.
 
         Args:
+            path: the file to write. What is there is replaced when the new file is whole.
             dynamic_batch: leave the batch's size free, if the net allows it.
 
         Returns:
-            the certificate: `agrees`, `blobs` (name, shape, difference), `dynamic_batch`, `domains`. Print it.
+            the certificate: `agrees`, `blobs` (name, shape, difference), `dynamic_batch`, `domains`, `ported` (type:
+            folder), `runs` (what runs the file). Print it.
 
         Raises:
-            CaffeRuntimeError: a package is missing (onnx, onnxscript, onnxruntime), or a layer cannot be exported.
+            CaffeRuntimeError: a package is missing (onnx, onnxscript, onnxruntime), or a layer cannot be exported, such
+                as a Python layer.
+            CaffeTypeError: `path` is no path, or the net's numbers are not float32.
+            OSError: the file cannot be written.
         """
         from .onnx import to_onnx
 

@@ -1,5 +1,6 @@
 """ONNX: the written file, run by onnxruntime, compared with the net."""
 
+import copy
 import itertools
 import json
 import sys
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from layers import caffe_net
+from layers import CaffeRuntimeError, CaffeTypeError, CaffeValueError, caffe_net
 
 for name in ("onnx", "onnxscript", "onnxruntime"):
     pytest.importorskip(name)
@@ -157,6 +158,34 @@ def test_differences(ours, wanted, difference):
     assert _difference(torch.tensor(ours), torch.tensor(wanted)) == pytest.approx(difference, rel=1e-4)
 
 
+def test_a_difference_may_be_float32s_rounding(tmp_path):
+    """A sigmoid of the difference of large numbers: two ways of adding differ by more than the tolerance."""
+    from layers._net.onnx import Certificate, _difference, _look_into, why
+
+    torch.manual_seed(5)
+    text = """input: "data" input_shape { dim: 1 dim: 4000 }
+      layer { name: "fc" type: "InnerProduct" bottom: "data" top: "fc"
+        inner_product_param { num_output: 3 weight_filler { type: "gaussian" std: 300 } } }
+      layer { name: "prob" type: "Sigmoid" bottom: "fc" top: "prob" }"""
+    net = caffe_net(text)
+    with torch.no_grad():
+        data = torch.rand(1, 4000)
+        net.fc.bias -= net(data=data, blobs=["fc"])["fc"][0]  # where the sigmoid is steep
+        wanted = net(data=data, blobs=["prob"])
+        wide = copy.deepcopy(net).double()(data=data.double(), blobs=["prob"])["prob"]
+        rounding = _difference(wanted["prob"], wide)
+        assert rounding > 1e-4
+        for factor, agrees in ((0, True), (1.5, True), (4, False)):
+            found = {"prob": (wide + factor * rounding).float()}
+            blob = {"name": "prob", "shape": [1, 3], "difference": 1.0}
+            _look_into(net, [blob], [({"data": data}, found, wanted)])
+            assert blob["net_to_double"] == rounding
+            assert blob["file_to_double"] == pytest.approx(factor * rounding, abs=1e-6)
+            certificate = Certificate("net.onnx", 20, False, "here", [blob])
+            assert certificate.agrees is agrees and ("rounding in 1 of them" in str(certificate)) is agrees
+            assert f"the net {rounding:.1e}" in why(blob) and why(blob) in str(certificate)
+
+
 def test_detection_output_is_non_max_suppression(tmp_path):
     import onnx
 
@@ -203,3 +232,73 @@ def test_a_missing_package_is_named(net, tmp_path, monkeypatch):
     ):
         net.to_onnx(tmp_path / "net.onnx")
     assert not list(tmp_path.iterdir())
+
+
+def test_numbers_and_places_that_are_refused_before_the_work(net, tmp_path):
+    half, double, fresh = caffe_net(NET).half(), caffe_net(NET).double(), caffe_net(NET, phase="TRAIN")
+    for wrong, path, kind, said in [
+        (
+            half,
+            tmp_path / "y",
+            CaffeTypeError,
+            "prototxt: to_onnx: conv.weight is float16; .* call net.float",
+        ),
+        (double, tmp_path / "y", CaffeTypeError, "conv.weight is float64"),
+        (net, tmp_path / "nowhere/y", FileNotFoundError, "nowhere/y"),
+        (net, tmp_path, IsADirectoryError, tmp_path.name),
+        (net, "", CaffeValueError, "to_onnx: path: expected a path, got ''"),
+        (net, 3, CaffeTypeError, "to_onnx: path: expected a path, got int 3"),
+        (caffe_net(NET).to("meta"), tmp_path / "y", CaffeRuntimeError, "conv.weight is on the device meta"),
+        (fresh, tmp_path / "y", CaffeRuntimeError, "built for phase TRAIN alone"),
+    ]:
+        with pytest.raises(kind, match=said):
+            wrong.to_onnx(path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_python_layer_is_named(tmp_path):
+    (tmp_path / "twice.py").write_text(
+        "import caffe\nclass Twice(caffe.Layer):\n"
+        "    def setup(self, bottom, top): pass\n"
+        "    def reshape(self, bottom, top): top[0].reshape(*bottom[0].data.shape)\n"
+        "    def forward(self, bottom, top): top[0].data[...] = 2 * bottom[0].data\n"
+    )
+    python = """layer { name: "py" type: "Python" bottom: "fc" top: "py" %s
+      python_param { module: "twice" layer: "Twice" } }"""
+    options = {"python_layers": True, "python_path": [tmp_path]}
+    with pytest.raises(CaffeRuntimeError, match=r"to_onnx: line 12: 'py' \(Python\): it runs Python code"):
+        caffe_net(NET + python % "", **options).to_onnx(tmp_path / "net.onnx")
+    assert not (tmp_path / "net.onnx").exists()
+    trained = caffe_net(NET + python % "include { phase: TRAIN }", **options)
+    assert trained.to_onnx(tmp_path / "net.onnx").agrees
+
+
+def test_the_net_stays_as_it_was(net, tmp_path):
+    """Modes, and what autocast and inference mode would change."""
+    net.train()
+    net.bn.eval()
+    with torch.autocast("cpu"), torch.inference_mode():
+        certificate = net.to_onnx(tmp_path / "net.onnx")
+    assert certificate.agrees and net.training and net.fc.training and not net.bn.training
+
+
+def test_a_data_layer_becomes_the_inputs(tmp_path):
+    data = """layer { name: "data" type: "Data" top: "data" top: "label"
+      data_param { source: "x" batch_size: 2 } transform_param { crop_size: 12 } }\n"""
+    loss = 'layer { name: "loss" type: "SoftmaxWithLoss" bottom: "fc" bottom: "label" top: "loss" }\n'
+    net = caffe_net(data + NET[NET.index("layer") :] + loss, phase="TEST")
+    # torch 2.13 forgets the loss's sum where the batch is free, so it is not.
+    certificate = net.to_onnx(tmp_path / "net.onnx")
+    assert certificate.agrees and [b["name"] for b in certificate.blobs][-1] == "loss"
+    assert [i.name for i in session(tmp_path / "net.onnx").get_inputs()] == ["data", "label"]
+
+
+@pytest.mark.gpu
+def test_weights_on_a_gpu_are_copied(net, tmp_path):
+    certificate = net.cuda().to_onnx(tmp_path / "net.onnx")
+    assert certificate.agrees and net.conv.weight.is_cuda
+
+
+def test_torch_says_nothing_of_its_own(net, tmp_path, capfd):
+    net.to_onnx(tmp_path / "net.onnx")
+    assert capfd.readouterr() == ("", "")

@@ -36,6 +36,7 @@ from layers._net.builder import Options, check_inputs
 from layers._net.known import known_classes
 from layers._net.needs import Need, needs
 from layers._net.net import CaffeNet
+from layers._net.onnx import why
 from layers._net.phases import TEST, TRAIN, State
 from layers._net.registry import HOME, Folders
 from layers._net.stock import blobs_of
@@ -339,8 +340,12 @@ def convert(asked: Asked, console: Console) -> int:
     for name in ("blob", "shape", "relative difference"):
         table.add_column(name)
     for blob in certificate.blobs:
-        table.add_row(blob["name"], " x ".join(map(str, blob["shape"])), f"{blob['difference']:.1e}")
+        table.add_row(
+            blob["name"], " x ".join(map(str, blob["shape"])), f"{blob['difference']:.1e}{why(blob)}"
+        )
     console.print(table)
+    if certificate.runs:
+        console.print(certificate.runs, soft_wrap=True)
     console.print(
         str(certificate).splitlines()[-1], style="green" if certificate.agrees else "red", soft_wrap=True
     )

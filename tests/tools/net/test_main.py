@@ -83,6 +83,25 @@ def test_a_net_is_shown(asked, monkeypatch, capsys):
     assert total in said and re.search(r"net = caffe_net\('\S+x.prototxt'\)\nout = net\(\.\.\.\)\n", said)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_net_becomes_onnx(asked, monkeypatch, tmp_path, capsys):
+    """The status is that of the certificate."""
+    for name in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(name)
+    asked("onnx", TEXT, ONNX=str(tmp_path / "there.onnx"))
+    assert net.main() == 0
+    said = capsys.readouterr().out
+    blobs = [line.split("│")[1].strip() for line in said.splitlines() if "│" in line]
+    assert blobs == ["c", "n", "s", "own", "sum"]
+    assert "there.onnx: all blobs agree to 1e-05 (onnxruntime" in said and (tmp_path / "there.onnx").exists()
+    runs = property(lambda self: "[b]somebody runs it")
+    monkeypatch.setattr("layers._net.onnx.Certificate.runs", runs)
+    monkeypatch.setattr("layers._net.onnx.Certificate.agrees", False)
+    assert net.main() == 1
+    said = capsys.readouterr().out
+    assert "[b]somebody runs it\n" in said and "NOT EQUAL to 1e-05" in said
+
+
 def test_a_deep_net_without_weights_stays_finite(asked, tmp_path, monkeypatch, capsys):
     """A norm without statistics multiplies by 316. Given weights do not change."""
     nets = []
