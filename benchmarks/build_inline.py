@@ -67,7 +67,7 @@ void twice(tvm::ffi::TensorView bottom, tvm::ffi::TensorView top) {
 
 
 def measure(settings: Settings) -> Report:
-    report = Report("load_inline of one kernel, for this GPU alone, s")
+    report = Report("load_inline of one kernel, only for this GPU, s")
     if not (torch.cuda.is_available() and _make.has_nvcc()):
         report.notes.append("Nothing was measured: this needs nvcc and a GPU.")
         return report

@@ -52,7 +52,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("layer", nargs="?", help="measure this layer alone")
+    parser.add_argument("layer", nargs="?", help="measure only this layer")
     parser.add_argument(
         "--only",
         nargs="+",

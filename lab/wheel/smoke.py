@@ -62,7 +62,7 @@ def environment(folder: Path, wheel: Path, here: bool) -> Path:
 
 
 def run(python: Path, arguments: list[str], folder: Path) -> subprocess.CompletedProcess:
-    """A program of Python in the folder. PATH has the virtual environment's programs alone."""
+    """A program of Python in the folder. PATH has the virtual environment's programs only."""
     environment = {"PATH": str(python.parent), "HOME": str(python.parents[1])}
     return subprocess.run([python, *arguments], cwd=folder, env=environment, capture_output=True, text=True)
 

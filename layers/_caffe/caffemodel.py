@@ -210,13 +210,13 @@ class _Scan:
             elif number in pieces and wire in (1, 2, 5):
                 pieces[number].append((start, stop - start))
         if pieces[_BLOB["raw_data"]] and raw not in _RAW:
-            raise _Malformed(f"offset {at}: raw data of type {raw}, which are no floating-point numbers")
+            raise _Malformed(f"offset {at}: raw data of type {raw}, not floating-point numbers")
         kinds = {"raw_data": _RAW.get(raw), "double_data": torch.float64, "data": torch.float32}
         name = next((name for name in kinds if pieces[_BLOB[name]]), "data")
         dtype, chosen = kinds[name], pieces[_BLOB[name]]
         for start, size in chosen:
             if size % dtype.itemsize:
-                raise _Malformed(f"offset {start}: {size} bytes are no whole numbers")
+                raise _Malformed(f"offset {start}: {size} bytes, not a whole number of values")
         count = sum(size for _, size in chosen) // dtype.itemsize
         if has_legacy or shape is None:  # legacy sizes win in Caffe
             shape = legacy if has_legacy else [count]

@@ -100,6 +100,6 @@ def caffe_net(
     if paths and (report.missing or report.unused):
         warnings.warn(f"{path}: {report}", stacklevel=2)
     if phase is None and not train and TEST not in net.phases:
-        warnings.warn(f"{path}: a net for training alone: {net.notes_on(TEST)}", stacklevel=2)
+        warnings.warn(f"{path}: a net only for training: {net.notes_on(TEST)}", stacklevel=2)
         train = True
     return net.train(train if phase is None else phase == TRAIN)

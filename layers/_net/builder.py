@@ -181,7 +181,7 @@ class Builder:
         return net
 
     def _leave_out_a_phase(self, phases: dict) -> None:
-        """If one phase of two has blobs that no layer makes, the file is a net of the other phase alone."""
+        """If one phase of two has blobs that no layer makes, the file is a net only of the other phase."""
         lacking = {phase: self.problems.of_phase(phase) for phase in phases}
         without = [phase for phase, reasons in lacking.items() if reasons]
         if len(phases) != 2 or len(without) != 1:

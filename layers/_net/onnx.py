@@ -282,7 +282,7 @@ def _look_into(net, blobs: list[dict], calls) -> None:
 def _difference(ours: Tensor, wanted: Tensor) -> float:
     """The largest difference, relative to the largest finite value, if that is above 1.
 
-    Infinity for another shape, and if a number is infinite or not a number in one of them alone.
+    Infinity for another shape, and if a number is infinite or not a number in only one of them.
     """
     if ours.shape != wanted.shape:
         return float("inf")

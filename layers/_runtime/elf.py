@@ -10,14 +10,14 @@ _SEGMENT = struct.Struct("<8xQ16xQ16x")
 
 
 def why_broken(path: Path) -> str:
-    """Why the loader must not open the file: "is empty", "is truncated", "is no library"; "" if it is whole."""
+    """Why the loader must not open the file: "is empty", "is truncated", "is not a library"; "" if it is whole."""
     size = path.stat().st_size
     if not size:
         return "is empty"
     with path.open("rb") as file:
         header = file.read(_TABLES.size)
         if not header.startswith(b"\x7fELF\x02\x01"):
-            return "is no library"
+            return "is not a library"
         if len(header) < _TABLES.size:
             return "is truncated"
         segments, sections, segment_bytes, segment_count, section_bytes, section_count = _TABLES.unpack(

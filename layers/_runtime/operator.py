@@ -346,7 +346,7 @@ class Operator:
         passed = ["top_diff"] * tops + [*save, *parameters] + [f"{name}_wanted" for name in self.tensors]
         if unknown := [name for name in save if name not in self.tensors]:
             raise CaffeTypeError(
-                f"{self.layer.name}: backward_by: save: {unknown[0]!r} is no tensor of {self.function.__name__}"
+                f"{self.layer.name}: backward_by: save: {unknown[0]!r} is not a tensor of {self.function.__name__}"
             )
         if len(takes) != len(passed):
             raise CaffeTypeError(

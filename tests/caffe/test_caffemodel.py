@@ -134,8 +134,8 @@ def test_blobs_as_protobuf_reads_them(tmp_path, name):
     "data, said",
     [
         (dims(*[1] * 33) + field(5, floats(7)), "offset 2: a blob of more than 32 axes"),
-        (field(5, b"123456"), "offset 2: 6 bytes are no whole numbers"),
-        (field(8, b"123456789012"), "offset 2: 12 bytes are no whole numbers"),
+        (field(5, b"123456"), "offset 2: 6 bytes, not a whole number of values"),
+        (field(8, b"123456789012"), "offset 2: 12 bytes, not a whole number of values"),
         (field(8, doubles(1)) + dims(2), r"offset 0: a blob of shape \[2\] has 1 values"),
         (dims(2**31, 0), r"a blob of shape \[2147483648, 0\]"),
         (dims(-1, 0), r"a blob of shape \[-1, 0\]"),

@@ -42,6 +42,7 @@ INNER = {
     "CaffeNet.bind",
     "CaffeNet.failed",
     "CaffeNet.make_schedule",
+    "CaffeNet.notes_on",
     "CaffeNet.run_calls",
     "CaffeNet.values_of",
 }

@@ -29,7 +29,7 @@ BOUNDARIES = [
      [("stride: 1", "stride: 0", "stride"), ("kernel_size: 2", "kernel_size: 0", "kernel and stride")]),
     ("Convolution convolution_param { num_output: 6 group: 2 kernel_size: 1 axis: 1 }", [X, X], 2,
      [("group: 2", "group: 4", "multiple of group"), ("group: 2", "group: 0", "multiple of group"),
-      ("group: 2", "group: 3", "4 channels are no multiple of group 3"), (1, "as many tops as bottoms"),
+      ("group: 2", "group: 3", "4 channels are not a multiple of group 3"), (1, "as many tops as bottoms"),
       ([X, (2, 4, 6, 6)], "the same shape"), ([(2, 4, 6, 5, 4, 3)] * 2, "4 axes after axis 1 of"),
       ([(2, 4)] * 2, "0 axes after"), ("axis: 1", "axis: 4", "axis 4 out of range")]),
     ("Convolution convolution_param { num_output: 1 kernel_size: 2 kernel_size: 3 pad_h: 1 pad_w: 0 }", [X], 1,

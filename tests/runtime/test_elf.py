@@ -10,5 +10,5 @@ def test_broken_library(workshop):
     (one / "_host.abi3.so").write_text("not a library\n")
     said = workshop.import_and_fill("one")
     assert re.match(
-        r"CaffeRuntimeError: one: /.*one/_host\.abi3\.so is no library, remove it\. Type `make ", said
+        r"CaffeRuntimeError: one: /.*one/_host\.abi3\.so is not a library, remove it\. Type `make ", said
     ), said

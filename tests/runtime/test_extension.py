@@ -249,7 +249,7 @@ def test_gradients_of_another_operator():
     # What does not fit is said at the definition.
     with pytest.raises(TypeError, match=r"elementwise_mult is given top_diff, x, x_wanted; it takes a, b"):
         copied.backward_by(elementwise_mult, save=("x",))
-    with pytest.raises(TypeError, match=r"sigmoid: backward_by: save: 'y' is no tensor of copied"):
+    with pytest.raises(TypeError, match=r"sigmoid: backward_by: save: 'y' is not a tensor of copied"):
         copied.backward_by(elementwise_mult, save=("y",))
 
 

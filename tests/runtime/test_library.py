@@ -55,7 +55,7 @@ def test_a_library_of_which_a_part_is_missing(tmp_path, part, said):
     with pytest.raises(CaffeRuntimeError, match=rf"^torn: {torn} is {said}, remove it\. Type `make "):
         Library("torn", "torn", tmp_path, "host", ())
     torn.write_bytes(b"#!/bin/sh\n" * 20)
-    assert why_broken(torn) == "is no library"
+    assert why_broken(torn) == "is not a library"
 
 
 def test_a_build_for_the_host_that_failed_by_load(tmp_path):

@@ -47,7 +47,7 @@ NOT_ON_THE_HOST = re.compile(
 )
 NO_HEADER = (
     "the host has no <{}>; put it, and what uses it, in #ifdef __CUDACC__ with an #else for the host, or build for CUDA"
-    ' alone (backends="cuda", BACKENDS=cuda)'
+    ' only (backends="cuda", BACKENDS=cuda)'
 )
 
 

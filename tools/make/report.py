@@ -64,7 +64,7 @@ def say_what_is_broken(job, broken: dict[str, str]) -> None:
         for message, field in missing_fields(logs):
             print(
                 f"{name}: {message} has no {field}: put the fork's caffe.proto into {job.folder(name).path}, "
-                "or a .proto with that message alone (docs/port-a-caffe-layer.md, section 1)."
+                "or a .proto with only that message (docs/port-a-caffe-layer.md, section 1)."
             )
 
 

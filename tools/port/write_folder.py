@@ -39,7 +39,7 @@ def places(files: list[str], tree: Tree, toolkit: Toolkit) -> dict[str, str]:
     """By file of the tree, its path in the folder.
 
     Files lie flat in the folder, unless two have the same name, or one would hide a header of the toolkit's. Such a
-    file keeps its path below include/caffe or src/caffe. So does a file that includes it by its name alone, or as
+    file keeps its path below include/caffe or src/caffe. So does a file that includes it by name only, or as
     ../name.
     """
     names = [Path(f).name for f in files]
@@ -61,7 +61,7 @@ def places(files: list[str], tree: Tree, toolkit: Toolkit) -> dict[str, str]:
 
 
 def beside(tree: Tree, file: str) -> set[str]:
-    """The files that a file includes by their names alone, or as ../name."""
+    """The files that a file includes by name only, or as ../name."""
     folder = file.rpartition("/")[0]
     return {
         posixpath.normpath(f"{folder}/{include}")
@@ -132,7 +132,7 @@ def write_folder(pick: Pick, folder: Path, force: bool) -> list[str]:
     for path, data in contents.items():
         write(folder / path, data, if_changed=True)
     for name, library in pick.links.items():
-        parts.append(f"{name}  {library}: a link to the tree, of headers alone")
+        parts.append(f"{name}  {library}: a link to the tree, header-only")
         (folder / name).unlink(missing_ok=True)
         (folder / name).symlink_to((tree.root / library).resolve())
     write(folder / "ORIGIN", origin(pick, copied, contents, parts).encode())

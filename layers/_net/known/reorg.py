@@ -19,7 +19,7 @@ class Reorg(KnownLayer):
 
     def setup(self, x):
         self.check(len(x) == 4, f"a bottom [num, channels, height, width] is needed, not {list(x)}")
-        self.check(x[1] % self.stride**2 == 0, f"{x[1]} channels are no multiple of stride²")
+        self.check(x[1] % self.stride**2 == 0, f"{x[1]} channels are not a multiple of stride²")
         divides = self.reverse or not (x[2] % self.stride or x[3] % self.stride)
         self.check(divides, f"stride {self.stride} does not divide {list(x[2:])}")
 

@@ -52,7 +52,7 @@ class ROIPooling(KnownLayer):
         return self.by_bags(x, regions)
 
     def by_bags(self, x, regions):
-        """The top, by torch alone."""
+        """The top, by torch."""
         height, width = x.shape[2:]
         (left, top), (across, down) = self.edges(regions, height, width)
         row = regions[:, :1].long() * height + top

@@ -78,7 +78,7 @@ def test_what_failed(job, capsys):
     job.unfit = {"b_bad-name": "a name"}
     job.outcomes["one"] = Outcome(failed="it ended its process")
     assert report.report(job, 2) == 2 and job.shown == [("/layers", ["one"], job.settings)]
-    field = f"put the fork's caffe.proto into {job.root}/two, or a .proto with that message alone"
+    field = f"put the fork's caffe.proto into {job.root}/two, or a .proto with only that message"
     assert capsys.readouterr().out.splitlines() == [
         "1 of 2 layers built for host, 1 of them failed when they ran.",
         "Left out: /layers/b_bad-name: a name.",
