@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     import torch
 
     parser = argparse.ArgumentParser(
-        prog="python -m cuffi.train", description="Train a Caffe net by its solver file."
+        prog=f"python -m {__package__}.train", description="Train a Caffe net by its solver file."
     )
     parser.add_argument("solver", help="solver.prototxt")
     parser.add_argument("--weights", help=".caffemodel files to start from, separated by ,")

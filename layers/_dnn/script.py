@@ -89,7 +89,7 @@ def _reader(theirs):
 
 def run(arguments: list[str]) -> int:
     """`python -m cuffi.dnn script.py arguments...`, of Python 2 or 3. Returns the exit status."""
-    name = "python -m cuffi.dnn"
+    name = f"python -m {__package__.partition('.')[0]}.dnn"
     try:
         install()
     except ImportError as error:
@@ -101,5 +101,5 @@ def run(arguments: list[str]) -> int:
 USAGE = """\
 usage: {name} script.py [arguments]
 
-Runs a script that reads Caffe files by cv2.dnn, under an OpenCV that has no importer for them: of Python 2 or 3, as it
-is. Its folder comes first on sys.path, as with `python script.py`."""
+Runs a Python 2 or 3 script that reads Caffe files with cv2.dnn, unedited, also if OpenCV has no importer for them. Its
+folder comes first on sys.path, as with `python script.py`."""

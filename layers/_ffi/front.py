@@ -1,9 +1,8 @@
 """Run a script or a program of 2017, with torch.utils.ffi, old-style Functions and a stand-in for nvcc.
 
 python -m layers.ffi build.py | test.py ...    runs the script, in this process
-python -m layers.ffi make ...                  runs the program. Its `python x.py` run here, too. Its `nvcc` records
-what
-                                               to compile (kernels.py), and create_extension compiles it
+python -m layers.ffi make ...                  runs the program. Its `python x.py` run here, too. Its `nvcc` records the
+                                               kernels (kernels.py), and create_extension compiles them
 python -m layers.ffi nvcc ...                  is the stand-in itself
 
 Without a GPU the processor replaces it, only in these processes: torch.cuda.is_available() is true, .cuda() returns

@@ -74,7 +74,7 @@ def test_a_script_is_of_python_3_unless_it_says_otherwise(folder, more, half):
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [(("none.py",), "there is no file"), ((), "usage: python -m cuffi.dnn script.py")],
+    [(("none.py",), "there is no file"), ((), "usage: python -m layers.dnn script.py")],
 )
 def test_refusals(arguments, words, folder):
     done = run(folder, *arguments)

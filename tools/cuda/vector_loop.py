@@ -111,7 +111,9 @@ class _Loop:
             _require(word not in OTHER_CONTROL, f"'{word}' in the loop")
             _require(word != "&", "an address or a reference is taken")
             if tokens[k + 1].text == "[" and word not in self.pointers:
-                _require(tokens[k].kind != "name" and word not in (")", "]"), f"{word}[...] is not a parameter")
+                _require(
+                    tokens[k].kind != "name" and word not in (")", "]"), f"{word}[...] is not a parameter"
+                )
             if word == index:
                 _require(tokens[k - 1].kind != "name", f"another {index}")
         self.writes = [k for k in range(first, last) if self._is_write(k)]

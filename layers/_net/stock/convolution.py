@@ -43,7 +43,9 @@ class Convolution(StockLayer):
         self.pad = self._sizes(p, "pad", "pad_", axes, 0)
         self.dilation = self._sizes(p, "dilation", None, axes, 1)
         self.check(min(self.kernel) > 0 and min(self.stride) > 0, "kernel and stride: expected more than 0")
-        self.check(channels % self.group == 0, f"{channels} channels are not a multiple of group {self.group}")
+        self.check(
+            channels % self.group == 0, f"{channels} channels are not a multiple of group {self.group}"
+        )
         for other in others:
             self.check(other == x, f"all bottoms must have the same shape: {list(x)}, {list(other)}")
         outputs = [self.output(size, i) for i, size in enumerate(x[axis + 1 :])]
