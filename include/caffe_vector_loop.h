@@ -10,7 +10,7 @@
 //
 //   CUDA_KERNEL_LOOP(i, n) { out[i] = in[i] * 2; }                                     into
 //
-//   if (const int64_t i_vectorized = caffe::vectorized(n, in, out); true) {
+//   { const int64_t i_vectorized = caffe::vectorized(n, in, out);
 //     CAFFE_VECTOR_REST(i, n) { out[i] = in[i] * 2; }
 //     CUDA_VECTOR_LOOP(i, n, in, out) CAFFE_VECTOR_READ(i, in) CAFFE_VECTOR_WRITE(i, out)
 //     CAFFE_VECTOR_LANES(i, n) { out[i] = in[i] * 2; } }

@@ -18,12 +18,15 @@ DIRECTIVE = re.compile(r"^[ \t]*#", re.M)
 
 
 class Loop(NamedTuple):
-    """A loop whose body, the tokens from `first` to `last`, runs for every index from 0 to `count`."""
+    """CUDA_KERNEL_LOOP(index, count) body. Numbers are those of tokens."""
 
     lexed: Lexed
+    kernel: range
+    head: range
     index: str
     count: str
-    first: int
+    body: range  # with its braces
+    first: int  # without them, from first to last
     last: int
 
     @property
@@ -44,12 +47,14 @@ def touched_elements(source: Source, kernel: Kernel) -> tuple[str, list[str]] | 
 
     Such a pointer must have n elements. None if there is no such loop.
     """
-    loop, tokens = _loop(source, kernel), source.lexed.tokens
-    if loop is None:
+    loop, tokens = only_loop(source, kernel), source.lexed.tokens
+    if isinstance(loop, str) or loop.changes_index:
+        return None
+    if any(t.text in CONTROL | LEAVES | {"if"} for t in tokens[loop.kernel.start : loop.head.start]):
         return None
     touched = []
     for name in [p.name for p in kernel.parameters if "*" in p.type]:
-        uses = _uses(source, kernel, name)
+        uses = [k for k in loop.kernel if tokens[k].text == name]
         # The pointer must not be changed, passed on, or hidden by another name.
         only_indexed = all(tokens[k + 1].text == "[" and tokens[k - 1].kind != "name" for k in uses)
         at_index = [k for k in uses if [t.text for t in tokens[k + 2 : k + 4]] == [loop.index, "]"]]
@@ -58,30 +63,32 @@ def touched_elements(source: Source, kernel: Kernel) -> tuple[str, list[str]] | 
     return loop.count, touched
 
 
-def _loop(source: Source, kernel: Kernel) -> Loop | None:
-    tokens, partner = source.lexed.tokens, source.lexed.partner
+def only_loop(source: Source, kernel: Kernel) -> Loop | str:
+    """The kernel's only loop over indices, or the reason why it has none that can be read."""
+    lexed, tokens, partner = source.lexed, source.lexed.tokens, source.lexed.partner
     start, end = (position_from(tokens, offset) for offset in kernel.body)
+    if DIRECTIVE.search(source.text[slice(*kernel.body)]):
+        return "preprocessor lines in the kernel"
     loops = [k for k in range(start, end) if LOOP.match(tokens[k].text)]
-    text = source.text[kernel.body[0] : kernel.body[1]]
-    if len(loops) != 1 or tokens[head := loops[0]].text != "CUDA_KERNEL_LOOP" or DIRECTIVE.search(text):
-        return None
+    if len(loops) != 1 or tokens[head := loops[0]].text != "CUDA_KERNEL_LOOP":
+        return "not exactly one CUDA_KERNEL_LOOP"
     brackets = (k for k in range(head, end) if tokens[k].text in OPENING or tokens[k].text in CLOSING)
-    if any(k not in partner for k in brackets):
-        return None  # no compiler accepts it
-    if tokens[head + 3].text != "," or any(t.text in CONTROL | LEAVES | {"if"} for t in tokens[start:head]):
-        return None
-    close, index = partner[head + 1], tokens[head + 2].text
-    first = close + 1
-    last = partner[first] if tokens[first].text == "{" else statement_end(source.lexed, first, end)
-    first += tokens[first].text == "{"
-    loop = Loop(source.lexed, index, " ".join(t.text for t in tokens[head + 4 : close]), first, last)
-    return None if loop.changes_index else loop
-
-
-def _uses(source: Source, kernel: Kernel, name: str) -> list[int]:
-    tokens = source.lexed.tokens
-    start, end = (position_from(tokens, offset) for offset in kernel.body)
-    return [k for k in range(start, end) if tokens[k].text == name]
+    if any(k not in partner for k in brackets) or tokens[head + 3].text != ",":
+        return "an unusual loop head"
+    body = partner[head + 1] + 1
+    braced, after = tokens[body].text == "{", statement_end(lexed, body, end)
+    while tokens[body].text == "if" and tokens[after].text == "else":
+        after = statement_end(lexed, after + 1, end)
+    return Loop(
+        lexed,
+        kernel=range(start, end),
+        head=range(head, body),
+        index=tokens[head + 2].text,
+        count=" ".join(t.text for t in tokens[head + 4 : body - 1]),
+        body=range(body, after),
+        first=body + braced,
+        last=after - braced,
+    )
 
 
 def _may_change(tokens, k: int) -> bool:

@@ -97,14 +97,13 @@ class NvccRewriter(Rewriter):
     def _vector_loop(self, loop: VectorLoop):
         """Write the loop for the elements outside of whole windows, and then the vector loop with the same body."""
         windows = ", ".join(name for name, _ in loop.windows)
-        count = " ".join(loop.count.split())
-        parts = [f"CUDA_VECTOR_LOOP({loop.index}, {count}, {windows})"]
+        parts = [f"CUDA_VECTOR_LOOP({loop.index}, {loop.count}, {windows})"]
         parts += [f"CAFFE_VECTOR_{kind}({loop.index}, {name})" for name, kind in loop.windows]
-        parts += [f"CAFFE_VECTOR_LANES({loop.index}, {count})"]
+        parts += [f"CAFFE_VECTOR_LANES({loop.index}, {loop.count})"]
         start, end = loop.body
         again = f"{self._line_of(start)}{self.text[start:end]} }}{self._line_of(end)}"
-        first = f"const int64_t {loop.index}_vectorized = ::caffe::vectorized({count}, {windows})"
-        self._edit(*loop.head, f"if ({first}; true) {{ CAFFE_VECTOR_REST({loop.index}, {count})")
+        first = f"const int64_t {loop.index}_vectorized = ::caffe::vectorized({loop.count}, {windows})"
+        self._edit(*loop.head, f"{{ {first}; CAFFE_VECTOR_REST({loop.index}, {loop.count})")
         self._edit(end, end, f" {' '.join(parts)}{again}")
 
     def _line_of(self, offset: int) -> str:

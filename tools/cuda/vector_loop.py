@@ -11,9 +11,8 @@ import re
 from typing import NamedTuple
 
 from .analysis import CHANGES, Kernel, Unit
-from .certain import CONTROL, evaluated_always
+from .certain import CONTROL, Loop, only_loop
 from .source import Source
-from .tokens import position_from
 
 # Code with such words may read memory in another order, or more than once.
 OTHER_CONTROL = CONTROL | {"asm", "__asm__", "new", "delete"}
@@ -66,38 +65,25 @@ class _Loop:
         _require(not kernel.breaks_loop, "a break out of the loop")
         _require(not kernel.carries, "a variable from outside of the loop is changed")
         _require(kernel.mode == "kRange", "code that uses the thread's index, or more than one plain loop")
-        text = self.source.text[slice(*kernel.body)]
-        _require(not re.search(r"^[ \t]*#", text, re.MULTILINE), "preprocessor lines in the kernel")
-        start, end = (position_from(tokens, offset) for offset in kernel.body)
-        loops = [k for k in range(start, end) if tokens[k].text == "CUDA_KERNEL_LOOP"]
-        _require(len(loops) == 1, "not exactly one CUDA_KERNEL_LOOP")
-        head = loops[0]
-        close = self.partner[head + 1]
-        index = tokens[head + 2].text
-        _require(tokens[head + 3].text == ",", "an unusual loop head")
-        count = self.source.text[tokens[head + 3].end : tokens[close].start].strip()
-        first = close + 1
-        if tokens[first].text == "{":
-            first, last = first + 1, self.partner[first]
-            body = tokens[first - 1].start, tokens[last].end
-        else:
-            last = next(k for k in range(first, end) if tokens[k].text == ";") + 1
-            body = tokens[first].start, tokens[last - 1].end
-        self._check_body(start, end, first, last, index)
-        windows = self._windows(first, last, index)
-        _require(bool(windows), "no pointer that is always used as [" + index + "]")
-        return VectorLoop((tokens[head].start, tokens[close].end), body, index, count, windows)
+        loop = only_loop(self.source, kernel)
+        if isinstance(loop, str):
+            raise NoVectorLoop(loop)
+        self._check_body(loop)
+        windows = self._windows(loop)
+        _require(bool(windows), "no pointer that is always used as [" + loop.index + "]")
+        head, body = ((tokens[part[0]].start, tokens[part[-1]].end) for part in (loop.head, loop.body))
+        return VectorLoop(head, body, loop.index, loop.count, windows)
 
-    def _check_body(self, start: int, end: int, first: int, last: int, index: str):
+    def _check_body(self, loop: Loop):
         """Check that an element's reads all come before its write."""
-        tokens = self.tokens
+        tokens, first, last, index = self.tokens, loop.first, loop.last, loop.index
         self.pointers = {p.name for p in self.kernel.parameters if "*" in p.type}
         for p in self.kernel.parameters:
             _require(
                 "*" not in p.type or bool(POINTER.match(p.type.strip())), f"{p.name} is of type {p.type}"
             )
         _require(last - first <= LONGEST_BODY, "a long body")
-        for k in range(start, end):
+        for k in loop.kernel:
             word = tokens[k].text
             in_body = first <= k < last
             if word in self.pointers:
@@ -128,18 +114,19 @@ class _Loop:
         behind = self.tokens[self.partner[k + 1] + 1].text
         return behind in CHANGES or self.tokens[k - 1].text in ("++", "--")
 
-    def _windows(self, first: int, last: int, index: str) -> tuple[tuple[str, str], ...]:
+    def _windows(self, loop: Loop) -> tuple[tuple[str, str], ...]:
         """The pointers whose elements can be in registers: used only as p[i], and for every element.
 
         A pointer that is used only under a condition may be NULL otherwise, as optional bottoms are.
         """
-        tokens = self.tokens
-        sure = evaluated_always(self.source.lexed, first, last)
+        tokens, sure = self.tokens, loop.sure
         windows = []
         for parameter in self.kernel.parameters:
             name = parameter.name
-            uses = [k for k in range(first, last) if tokens[k].text == name and name in self.pointers]
-            only_by_index = all(tokens[k + 2].text == index and tokens[k + 3].text == "]" for k in uses)
+            uses = [
+                k for k in range(loop.first, loop.last) if tokens[k].text == name and name in self.pointers
+            ]
+            only_by_index = all(tokens[k + 2].text == loop.index and tokens[k + 3].text == "]" for k in uses)
             if not uses or not only_by_index or not any(k in sure for k in uses):
                 continue
             write = self.writes[0]

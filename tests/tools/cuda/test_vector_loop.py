@@ -94,12 +94,17 @@ def test_types_of_pointers(more, why):
     assert loop == why if why else list(loop.windows) == [X, Y]
 
 
-def test_where_the_loop_stands():
-    text = KERNEL.format(body="{ y[i] = x[i]; }", more="")
-    loop = decided("{ y[i] = x[i]; }")
-    assert (
-        text[slice(*loop.head)] == "CUDA_KERNEL_LOOP(i, n)" and text[slice(*loop.body)] == "{ y[i] = x[i]; }"
-    )
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{ y[i] = x[i]; }",
+        "y[i] = x[i];",
+        "if (x[i] > 0) { y[i] = x[i]; s; }",
+        "if (x[i] > 0) y[i] = x[i]; else if (s) { s; } else s;",
+    ],
+)
+def test_where_the_loop_stands(body):
+    text = KERNEL.format(body=body, more="")
+    loop = decided(body)
+    assert text[slice(*loop.head)] == "CUDA_KERNEL_LOOP(i, n)" and text[slice(*loop.body)] == body
     assert (loop.index, loop.count) == ("i", "n")
-    loop = decided("y[i] = x[i];")
-    assert text.replace("{ y[i] = x[i]; }", "y[i] = x[i];")[slice(*loop.body)] == "y[i] = x[i];"
