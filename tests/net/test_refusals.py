@@ -9,8 +9,8 @@ from layers._net.needs import needs
 from layers._net.stock import StockDefinition, StockLayer, stock_class
 
 X = (2, 4, 6, 5)
-# A layer, its bottoms, how many tops; what takes the place of a word in it (or of the shapes, or of the number of
-# tops), and is refused so.
+# A valid layer, its bottom shapes, its number of tops, and edits: (word, replacement, error), (shapes, error) or
+# (number of tops, error). Each edit must be refused with that error.
 BOUNDARIES = [
     ("Accuracy accuracy_param { top_k: 4 }", [(3, 4), (3,)], 1, [("4", "5", "top_k 5 of 4")]),
     ("Accuracy", [(3, 4), (3,)], 1, [([(3, 4), (4,)], "4 labels for 3")]),

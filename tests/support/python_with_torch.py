@@ -1,9 +1,9 @@
 """Processes of Python in which torch has been imported: to import it takes 1.7 s of processor.
 
-`run` is like subprocess.run for a command of this Python, and `script` like this Python. The first one starts a server:
-a new process, which imports torch and nothing else. Each command is run in a fork of that one. So it knows of nothing
-that the tests have imported, set or called; of torch's import alone it cannot see the environment. The workers of
-test.py are such forks, too, and share its server.
+`run` is like subprocess.run for a command of this Python, and `script` like this Python. The first call starts a
+server: a new process, which only imports torch. Each command runs in a fork of the server, so nothing that a test
+imported or set reaches it. Exception: torch is imported before, so variables that torch reads at import have no effect.
+The workers of test.py are such forks, too, and share its server.
 """
 
 import atexit

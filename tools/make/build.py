@@ -194,8 +194,7 @@ def build_core(settings: Settings) -> int:
 def loops(settings: Settings) -> int:
     for_gpus = [name for name in settings.backends if not BACKENDS[name].on_host]
     if not for_gpus:
-        none = "and none was found (see NVCC at the top of the Makefile)"
-        print(f"make loops: the loops are rewritten for nvcc, {none}.")
+        print("make loops: the loops are rewritten for nvcc, which was not found. Set NVCC=/path/to/nvcc.")
         return 1
     requirements.need(["build"], f"{settings.build}/packages.build")
     job = Job(settings)

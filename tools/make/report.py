@@ -51,8 +51,8 @@ def say_what_is_broken(job, broken: dict[str, str]) -> None:
     print(f"{count} of {len(job.names)} layers built for {' and '.join(settings.backends)}{runs}.")
     for backend in settings.missing:
         print(
-            f"Left out: the {backend.name.upper()} backend, because no {backend.compiler.lower()} was found "
-            "(the top of the Makefile says where it is looked for)."
+            f"{backend.name.upper()}: skipped, because {backend.compiler.lower()} was not found. "
+            f"Set {backend.compiler}=/path/to/{backend.compiler.lower()}."
         )
     say_left_out(job)
     for failure in failed:

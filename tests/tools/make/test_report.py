@@ -90,7 +90,7 @@ def test_what_failed(job, capsys):
     job.settings.missing, job.failures = [BACKENDS["cuda"]], []
     assert report.report(job, 2) == 2
     assert capsys.readouterr().out.splitlines()[1] == (
-        "Left out: the CUDA backend, because no nvcc was found (the top of the Makefile says where it is looked for)."
+        "CUDA: skipped, because nvcc was not found. Set NVCC=/path/to/nvcc."
     )
 
 
