@@ -28,22 +28,18 @@ from layers._net.fillers import _KINDS
 from layers._net.graph import Spec
 from tools.net.compare import random_inputs
 
-IMAGES = (224, 300, 512, 321, 64)
+IMAGES = ((224, 224), (300, 300), (512, 512), (321, 321), (64, 64), (360, 480), (28, 28), (416, 416))
 LABELS = (
     lambda n, s: (n,),
-    lambda n, s: (n, 1, s, s),
+    lambda n, s: (n, 1, *s),
     lambda n, s: (n, 1, 1, 1),
     lambda n, s: (n, 2),
     lambda n, s: (n, 10),
 )
-CHANNELS = (3, 10, 1)
+CHANNELS = (3, 1, 10)
 _LINE = re.compile(r"  line \d+: '(?P<name>.*?)' \((?P<type>\w*)\): (?P<reason>.*)")
 _LACKS = re.compile(r"the shape of input '(.+?)' is not in the file")
 _GUESSED = re.compile(r"The shape of input '(.+?)' was guessed")
-_MAPS = re.compile(r"'(.*?)' \((?:Detection\w+)\): .* needed.* not \[(\d+), \d+, (\d+), (\d+)\]")
-_MAPS_OF_FIELDS = re.compile(
-    r"'(.*?)' \(DetectionGroup\w+\): maps .* are needed: \[(\d+), \d+, (\d+), (\d+)\]"
-)
 _FIELD = re.compile(r"(\S+) is a field that stock Caffe does not have")
 
 
@@ -64,7 +60,9 @@ def files_of(folder: Path) -> dict[str, str]:
 
 
 def is_net(text: str) -> bool:
-    return re.search(r"^\s*layers?\s*(\{|:)", text, re.M) is not None and len(text) > 200
+    """Not a solver's, which may have a net inside."""
+    has_layers = re.search(r"^\s*layers?\s*(\{|:)", text, re.M) is not None
+    return has_layers and len(text) > 200 and re.search(r"^\s*base_lr\s*:", text, re.M) is None
 
 
 def distinct(folders, each: int) -> list[tuple[str, str, str]]:
@@ -89,14 +87,15 @@ def has_python(text: str) -> bool:
 
 
 def guesses():
-    """Shapes for an input by its name: one function per guess."""
-    for channels in CHANNELS:
-        for size in IMAGES if channels == 3 else IMAGES[:1]:
-            for label in LABELS:
-                yield lambda blob, c=channels, s=size, label=label: _guess(blob, c, s, label)
+    """Shapes for an input by its name: one function a guess."""
+    images = [(CHANNELS[0], size) for size in IMAGES] + [(c, s) for c in CHANNELS[1:] for s in IMAGES[:1]]
+    images.append((1, (28, 28)))
+    kinds = [(*image, LABELS[0]) for image in images] + [(*images[0], label) for label in LABELS[1:]]
+    for channels, size, label in kinds:
+        yield lambda blob, c=channels, s=size, label=label: _guess(blob, c, s, label)
 
 
-def _guess(blob: str, channels: int, size: int, label) -> tuple[int, ...]:
+def _guess(blob: str, channels: int, size: tuple[int, int], label) -> tuple[int, ...]:
     name = blob.lower()
     if "rois" in name or "boxes" in name or "bbox" in name:
         return (2, 7) if "gt" in name else (2, 5)
@@ -104,18 +103,54 @@ def _guess(blob: str, channels: int, size: int, label) -> tuple[int, ...]:
         return (1, 3)
     if re.search(r"label|gt|clip|cont|target|seg|mask|anno", name):
         return label(1, size)
-    return (1, channels, size, size)
+    return (1, channels, *size)
 
 
-def maps(text: str, error: str) -> dict[str, tuple[int, ...]]:
-    """The shapes of the targets of MS-CNN's and Cascade R-CNN's losses, by the maps that the error names."""
-    found = {
-        m[1]: tuple(map(int, m.groups()[1:])) for p in (_MAPS, _MAPS_OF_FIELDS) for m in p.finditer(error)
-    }
-    if not found:
-        return {}
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in re.findall(r"-?\d+", text))
+
+
+def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return (*shape[:axis], 1, *shape[axis + 1 :])
+
+
+def _parts(ends: tuple[int, ...]) -> int:
+    """How many channels are cut at these, if the last part is as large as the one before it."""
+    return 2 * ends[-1] - (ends[-2] if len(ends) > 1 else 0)
+
+
+# What an error says of the shape of a bottom: a pattern, and (the bottom, its shape) of a match.
+_SAID = (
+    (r"300 boxes of 5 values", lambda m: (-1, (1, 1, 300, 5))),
+    (r"one height and width are needed", lambda m: (3, (1, 2))),
+    (r"inputs (?:must have the same count:|of) \[(.*?)\] and ", lambda m: (1, _numbers(m[1]))),
+    (r"predictions along axis (\d+) of \[(.*?)\]", lambda m: (1, _without(_numbers(m[2]), int(m[1])))),
+    (r"slice points \((.*?)\) of \d+", lambda m: (0, (1, _parts(_numbers(m[1])), 64, 64))),
+    (r"cannot become \[-1, (\d+, \d+, \d+)\]", lambda m: (0, (1, *_numbers(m[1])))),
+    (
+        r"maps .* are needed: \[(\d+), \d+, (\d+), (\d+)\]",
+        lambda m: (-1, (int(m[1]), 6, int(m[2]), int(m[3]))),
+    ),
+    (r" needed.* not \[(\d+), \d+, (\d+), (\d+)\]", lambda m: (-1, (int(m[1]), 6, int(m[2]), int(m[3])))),
+)
+
+
+def said_of(text: str, error: str, asked) -> dict[str, tuple[int, ...]]:
+    """The shapes of inputs that the error tells. `asked`: the inputs whose shapes are guesses."""
     specs = [Spec.of(node) for node in upgraded(parse(text), "prototxt")]
-    return {s.bottoms[-1]: (found[s.name][0], 6, *found[s.name][1:]) for s in specs if s.name in found}
+    by_name = {spec.name: spec for spec in specs}
+    before = {spec.tops[0]: spec.bottoms[0] for spec in specs if spec.type == "Reshape" and spec.tops}
+    found = {}
+    for line in map(_LINE.match, error.splitlines()):
+        for pattern, told in _SAID if line else ():
+            match = re.search(pattern, line["reason"])
+            bottoms = by_name[line["name"]].bottoms if match and line["name"] in by_name else ()
+            place, shape = told(match) if bottoms else (0, ())
+            if bottoms and place < len(bottoms):
+                blob = before.get(bottoms[place], bottoms[place])
+                if blob in asked and blob not in found:
+                    found[blob] = shape
+    return found
 
 
 def ran(net) -> str:
@@ -139,7 +174,7 @@ def build(text: str, run: bool = False) -> str:
         if shapes in tried:
             continue
         tried.append(shapes)
-        for _ in range(5):
+        for _ in range(8):
             try:
                 net = caffe_net(text, shapes=shapes | told, replace=replace)
                 return ran(net) if run else ""
@@ -147,7 +182,7 @@ def build(text: str, run: bool = False) -> str:
                 last = f"{type(error).__name__}: {error}"
             asked |= dict.fromkeys(_LACKS.findall(last) + _GUESSED.findall(last))
             new = {blob: guess(blob) for blob in asked if blob not in shapes}
-            said = {blob: shape for blob, shape in maps(text, last).items() if told.get(blob) != shape}
+            said = {b: shape for b, shape in said_of(text, last, asked).items() if told.get(b) != shape}
             if "template" in last and not replace:
                 names = re.findall(r"(\w+) \(line", last)
                 replace = {name: "1" if "SCALE" in name else "64" for name in names}

@@ -10,7 +10,7 @@ import numbers
 import operator
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -245,11 +245,14 @@ class Unknown:
     near: str  # did_you_mean for misspellings only, because forks have fields with names similar to stock Caffe's
 
 
-def read_fields(node: Node, message, without: tuple[str, ...] = ()) -> list[Unknown]:
+def read_fields(
+    node: Node, message, without: tuple[str, ...] = (), words: Container[str] = ()
+) -> list[Unknown]:
     """Fill a message from a tree. Returns the fields that the message does not have.
 
     Args:
         without: names of scalar fields to skip, in all messages.
+        words: paths of fields to return instead, whatever their values are.
 
     Raises:
         CaffeValueError: 'line 3: ...': a value that does not fit its field.
@@ -257,7 +260,7 @@ def read_fields(node: Node, message, without: tuple[str, ...] = ()) -> list[Unkn
     from google.protobuf import text_format
 
     unknown: list[Unknown] = []
-    known = _known(node, message.DESCRIPTOR, "", without, unknown)
+    known = _known(node, message.DESCRIPTOR, "", without, unknown, words)
     text = render(known)
     try:
         text_format.Parse(text, message)
@@ -277,19 +280,21 @@ def _said(error, text: str, line: int) -> str:
     return f"line {error.GetLine()}: {names[-1] + ': ' if names else ''}{said}"
 
 
-def _known(node: Node, descriptor, path: str, without: tuple[str, ...], unknown: list[Unknown]) -> Node:
+def _known(
+    node: Node, descriptor, path: str, without: tuple[str, ...], unknown: list[Unknown], words: Container[str]
+) -> Node:
     kept = Node(node.line)
     for entry in node.fields:
         field = descriptor.fields_by_name.get(entry.name)
         where = f"{path}{entry.name}"
         if entry.name in without and not isinstance(entry.value, Node):
             continue
-        if field is None:
+        if field is None or where in words:
             near = did_you_mean(entry.name, descriptor.fields_by_name, SLIP)
             hint = unknown_field(entry.name, descriptor)
             unknown.append(Unknown(where, descriptor.name, entry.line, entry.value, hint, near))
         elif isinstance(entry.value, Node) and field.message_type is not None:
-            inside = _known(entry.value, field.message_type, where + ".", without, unknown)
+            inside = _known(entry.value, field.message_type, where + ".", without, unknown, words)
             kept.fields.append(Field(entry.name, inside, entry.line))
         elif isinstance(entry.value, Node) or field.message_type is not None:
             wanted = "a message in braces" if field.message_type else _KINDS.get(field.cpp_type, "a name")

@@ -31,6 +31,7 @@ from .phases import TRAIN, State, included
 from .python_layer import python_layer
 from .registry import HOME, Folders, Ported
 from .stock import StockDefinition, StockLayer, blobs_of, stock_class, stock_types
+from .stock.crop import Crop
 from .weights import stored_counts
 
 # Stock types that do not compute on tensors, and are left out.
@@ -288,7 +289,8 @@ class Builder:
 
     def _known(self, spec: Spec) -> nn.Module:
         """The module of a known type."""
-        message, unknown = layer_parameter(spec.node)
+        words = {word for kind in known_classes(spec.type) for word in kind.words}
+        message, unknown = layer_parameter(spec.node, words)
         stored = self.options.stored_blobs.get(spec.name)
         counts = len(spec.bottoms), len(spec.tops)
         definition = StockDefinition(spec.name, message, *counts, {}, stored)
@@ -397,7 +399,7 @@ class Builder:
         if not isinstance(module, StockLayer):
             return self._ported_top_shapes(step.spec, module, bottoms)
         if not module.is_set_up:
-            if step.spec.type == "Crop":
+            if isinstance(module, Crop):
                 self._crop(step, module, graph)
             module.setup(*bottoms)
             module.is_set_up = True
@@ -432,12 +434,13 @@ class Builder:
             raise
 
     def _crop(self, step: Step, module, graph: Graph) -> None:
-        if module.says_offsets or self.options.crop == "stock":
+        is_stock = type(module) is Crop
+        if module.says_offsets or (self.options.crop == "stock" and is_stock):
             return
         offsets = crop_offsets(graph, step, self.modules)
         if offsets is not None:
             module.offsets = offsets
-            if any(offsets):
+            if any(offsets) and is_stock:
                 self.notes.append(
                     f"line {step.spec.line}: {step.spec.name!r} has no offset: {offsets} by the geometry of the "
                     f"net, as in Caffe before 2016. Today's Caffe cuts at 0: crop='stock'"

@@ -18,6 +18,7 @@ _IN_PLACE = (
     "AbsVal", "BatchNorm", "Bias", "BNLL", "Clip", "Concat", "Dropout", "Eltwise", "ELU", "Exp", "Log", "LRN", "Power",
     "PReLU", "ReLU", "Scale", "Sigmoid", "Softmax", "Split", "Swish", "TanH", "Threshold",
 )  # fmt: skip
+_CROPS = ("Crop", "AutoCrop")
 
 
 def crop_offsets(graph: Graph, crop: Step, modules: dict) -> tuple[int, int] | None:
@@ -55,7 +56,7 @@ def _ancestors(value, makers: dict, modules: dict, axis: int) -> dict[Any, Map]:
         if own is None:
             continue
         scale, shift = found[current]
-        for bottom in step.bottoms[:1] if step.spec.type == "Crop" else step.bottoms:
+        for bottom in step.bottoms[:1] if step.spec.type in _CROPS else step.bottoms:
             if bottom not in found:
                 found[bottom] = (own[0] * scale, own[0] * shift + own[1])
                 waiting.append(bottom)
@@ -66,7 +67,7 @@ def map_of(step: Step, modules: dict, axis: int) -> Map | None:
     module, kind = modules.get(step.spec), step.spec.type
     if kind in _IN_PLACE:
         return Fraction(1), Fraction(0)
-    if kind == "Crop" and module is not None and module.is_set_up and len(module.offsets) >= 2:
+    if kind in _CROPS and module is not None and module.is_set_up and len(module.offsets) >= 2:
         return Fraction(1), Fraction(module.offsets[-2 + axis])
     if kind not in ("Convolution", "Deconvolution", "Pooling") or module is None or not module.is_set_up:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,10 @@ _MEMORY = (
 _HARMLESS = ("engine", *_MEMORY, *_NUMBERS, *(f"default_{name}" for name in _NUMBERS))
 
 
-def layer_parameter(node: Node) -> tuple[Any, list[Unknown]]:
+def layer_parameter(node: Node, words: Container[str] = ()) -> tuple[Any, list[Unknown]]:
     """(the LayerParameter, the fields that it does not have). CaffeValueError for wrong values."""
     message = STOCK.message("LayerParameter")
-    return message, read_fields(node, message, without=_HARMLESS)
+    return message, read_fields(node, message, _HARMLESS, words)
 
 
 def message_of(node: Node, name: str, ignore: tuple[str, ...] = ()):

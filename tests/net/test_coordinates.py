@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from layers import caffe_net
+from layers import CaffeValueError, caffe_net
 from layers._caffe.prototxt import Node
 from layers._net.coordinates import crop_offsets, map_of
 from layers._net.graph import Graph, Spec, Step
@@ -26,6 +26,10 @@ def test_crop_without_an_offset_follows_the_geometry_of_the_net():
     # u's coordinate x lies at (x - 1.5) / 2 of p, at x - 1.5 + 0.5 of c and at x - 1 - 9 of the data
     assert net.crop.offsets == (10, 10) and "10" in net.notes[0]
     assert caffe_net(text, crop="stock").crop.offsets == (0, 0)
+    old = caffe_net(text.replace('"Crop"', '"AutoCrop"'), crop="stock")
+    assert type(old.crop).__name__ == "AutoCrop" and old.crop.offsets == (10, 10)
+    with pytest.raises(CaffeValueError, match="geometry of the net does not determine"):
+        caffe_net(text.replace('"Crop" bottom: "u"', '"AutoCrop" bottom: "p"'))
     assert caffe_net(
         text.replace('top: "crop" }', 'top: "crop" crop_param { offset: 3 } }')
     ).crop.offsets == (3, 3)

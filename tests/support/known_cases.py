@@ -88,6 +88,7 @@ ANCHORS = "biases: [10, 13, 33, 23, 62, 45]"
 CELLS = "biases: [1, 1, 2, 3, 4, 2, 5, 5, 3, 1]"
 
 CASES = {
+    "AutoCrop": Case('AutoCrop bottom: "x0"', (MAPS,), (0,)),
     "Axpy": Case("Axpy", (draw(2, 3, 1, 1), SMALL, draw(2, 3, 5, 6, seed=2)), (0, 1, 2)),
     "SegNetBN": Case('BN bn_param { scale_filler { type: "constant" value: 1 } }', (SMALL,), (0,)),
     "PSPNetBN": Case('BN bn_param { slope_filler { type: "constant" value: 1 } }', (SMALL,), (0,), 1, True),
@@ -112,6 +113,12 @@ CASES = {
         (0, 1),
     ),
     "DecodeBBox": Case(f"DecodeBBox {NORM}", (draw(8, 8) / 4, regions(8))),
+    "Depooling": Case(
+        "Depooling pooling_param { pool: SWITCH kernel_size: 3 stride: 2 }",
+        (MAPS[:, :, :2, :3], labels(35, 2, 6, 2, 3)),
+        (0,),
+        tops=2,
+    ),
     "DepthwiseConvolution": Case(
         "DepthwiseConvolution convolution_param { num_output: 6 group: 6 kernel_size: 3 pad: 1 }",
         (MAPS,),
@@ -213,12 +220,16 @@ CASES = {
         (MAPS, regions(5)),
         (0,),
     ),
+    "SafeInv": Case("SafeInv", (labels(4, 2, 3, 5) / 2,), (0,)),
     "ScaleRoute": Case(
         "ScaleRoute scale_route_param { low_scale: 40 }",
         (regions(8)[..., None, None], draw(8, 2, 3, 3)),
         tops=2,
     ),
     "ShuffleChannel": Case("ShuffleChannel shuffle_channel_param { group: 2 }", (MAPS,), (0,)),
+    "SpatialPyramidPooling": Case(
+        "SpatialPyramidPooling spatial_pyramid_pooling_param { spatial_bin: [1, 2, 3] }", (MAPS,), (0,)
+    ),
     "SmoothL1Loss": Case("SmoothL1Loss", (SMALL, draw(2, 3, 5, 6, seed=1)), (0, 1)),
     "Squeeze": Case("Squeeze squeeze_param { axis: 2 }", (draw(2, 3, 1, 5),), (0,)),
     "ByMask": Case(

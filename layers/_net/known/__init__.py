@@ -21,6 +21,7 @@ class KnownLayer(StockLayer):
     types: tuple[str, ...] = ()  # names of the type in prototxts
     source = ""  # the public fork that it agrees with
     variant = ""  # its name for `choose`, if the type has several variants
+    words: tuple[str, ...] = ()  # enum fields of stock Caffe for which the source has more values
     native = ""  # the toolkit's own layer of this type, which runs if it is chosen
     native_on_gpu = False  # run that layer unasked if its GPU library is built, because it is much faster
 

@@ -1,10 +1,10 @@
-"""BN, Interp, Upsample, DepthwiseConvolution, Axpy, Squeeze."""
+"""BN, Interp, Upsample, DepthwiseConvolution, Axpy, Squeeze, pyramids and what undoes a Pooling."""
 
 import numpy as np
 import pytest
 import torch
 from support import known_reference as reference
-from support.nets import draw, gradients_are_right, one_layer, randomised, same
+from support.nets import draw, gradients_are_right, labels, one_layer, randomised, same
 
 from layers import caffe_net
 from layers._runtime import CaffeValueError
@@ -183,6 +183,72 @@ def test_shuffle_channel():
         one_layer('type: "ShuffleChannel" shuffle_channel_param { group: 4 }', x.shape)
 
 
+@pytest.mark.parametrize(
+    "bins, shape", [((1, 2, 3), (2, 3, 8, 10)), ((4, 1), (2, 3, 7, 5)), ((6,), (2, 3, 4, 5))]
+)
+def test_spatial_pyramid_pooling(bins, shape):
+    """Windows of 10 / 4 = 2 lie five times in a row, and not four times."""
+    x, rows = draw(*shape), []
+    for b in bins:
+        sides = [size // b if len(bins) > 1 else size for size in shape[2:]]
+        counts = [-(-(size - side) // side) + 1 for size, side in zip(shape[2:], sides, strict=True)]
+        grid = np.zeros((*shape[:2], *counts))
+        for i, j in np.ndindex(*counts):
+            window = x[:, :, i * sides[0] : (i + 1) * sides[0], j * sides[1] : (j + 1) * sides[1]]
+            grid[:, :, i, j] = window.amax((2, 3))
+        rows.append(grid.reshape(len(x), -1))
+    words = " ".join(f"spatial_bin: {b}" for b in bins)
+    net = one_layer(f'type: "SpatialPyramidPooling" spatial_pyramid_pooling_param {{ {words} }}', x.shape)
+    same(net(x).flatten(1), np.concatenate(rows, 1), 0)
+    assert net(x).dim() == (2 if len(bins) > 1 else 4) and gradients_are_right(net, x)
+
+
+@pytest.mark.parametrize(
+    "words, size", [("kernel_size: 2 stride: 2", (4, 6)), ("kernel_size: 3 stride: 2 pad: 1", (3, 5))]
+)
+def test_depooling(words, size):
+    x, mask = draw(2, 3, 2, 3), labels(size[0] * size[1], 2, 3, 2, 3)
+    wanted, count = np.zeros((2, 3, size[0] * size[1])), np.zeros((2, 3, size[0] * size[1]))
+    for n, c, i, j in np.ndindex(2, 3, 2, 3):
+        place = int(mask[n, c, i, j])
+        wanted[n, c, place] += x[n, c, i, j].item()
+        count[n, c, place] += 1
+    for pool in ("pool: SWITCH ", ""):
+        layer = f'type: "Depooling" pooling_param {{ {pool}{words} }}'
+        got = one_layer(layer, x.shape, x.shape, tops=2)(x, mask)
+        same(got["y0"], wanted.reshape(2, 3, *size), 0)
+        same(got["y1"], count.reshape(2, 3, *size), 0)
+    assert gradients_are_right(lambda x: one_layer(layer, x.shape, x.shape)(x, mask), x)
+
+
+@pytest.mark.parametrize("fix, at", [("", (1, 1)), ("fix: 0", (0, 0)), ("fix_y: 0 fix_x: 2", (0, 2))])
+def test_depooling_to_a_fixed_place(fix, at):
+    x, wanted = draw(1, 2, 3, 4), np.zeros((1, 2, 5, 7))
+    for i, j in np.ndindex(3, 4):
+        row, column = i * 2 - 1 + at[0], j * 2 - 1 + at[1]
+        if 0 <= row < 5 and 0 <= column < 7:
+            wanted[0, :, row, column] += x[0, :, i, j].numpy()
+    net = one_layer(
+        f'type: "Depooling" pooling_param {{ pool: FIX kernel_size: 3 stride: 2 pad: 1 {fix} }}', x.shape
+    )
+    same(net(x), wanted, 0)
+    assert gradients_are_right(net, x)
+    with pytest.raises(CaffeValueError, match="only MAX, SWITCH and FIX are known, not SOFT_SWITCH"):
+        one_layer('type: "Depooling" pooling_param { pool: SOFT_SWITCH kernel_size: 2 }', x.shape)
+    with pytest.raises(CaffeValueError, match="no value named SWITCH"):  # Caffe's own Pooling has none
+        one_layer('type: "Pooling" pooling_param { pool: SWITCH kernel_size: 2 }', x.shape)
+
+
+def test_safe_inv():
+    x = labels(4, 2, 3, 5) / 2
+    net = one_layer('type: "SafeInv"', x.shape)
+    wanted = np.divide(1, x, out=np.zeros(x.shape), where=x.numpy() != 0)
+    same(net(x), wanted, 0)
+    x.requires_grad_()
+    net(x).sum().backward()
+    same(x.grad, -(wanted**2))
+
+
 def test_reorg():
     """Darknet's own index: the memory is a map of few channels, whose positions become channels."""
     x, stride = draw(2, 8, 4, 6), 2
@@ -195,7 +261,7 @@ def test_reorg():
         wanted[:, i + width * (j + height * c)] = flat[
             :, column + width * stride * (row + height * stride * (c % few))
         ]
-    there = one_layer('type: "Reorg" reorg_param { stride: 2 }', x.shape)
+    there = one_layer('type: "Reorg"', x.shape)  # stride 2, as YOLO9000's proto says
     assert there(x).shape == (2, 32, 2, 3)
     same(there(x).reshape(2, -1), wanted)
     back = one_layer('type: "Reorg" reorg_param { stride: 2 reverse: true }', x.shape)
