@@ -122,6 +122,8 @@ def _parts(ends: tuple[int, ...]) -> int:
 # What an error says of the shape of a bottom: a pattern, and (the bottom, its shape) of a match.
 _SAID = (
     (r"300 boxes of 5 values", lambda m: (-1, (1, 1, 300, 5))),
+    (r"rows of 7 and 8 are needed: \(\d+, 7, 1, 1\)", lambda m: (1, (2, 8))),
+    (r"dim: 0 for an axis that", lambda m: (0, (1, 6, 64, 64))),
     (r"one height and width are needed", lambda m: (3, (1, 2))),
     (r"inputs (?:must have the same count:|of) \[(.*?)\] and ", lambda m: (1, _numbers(m[1]))),
     (r"predictions along axis (\d+) of \[(.*?)\]", lambda m: (1, _without(_numbers(m[2]), int(m[1])))),
@@ -137,12 +139,15 @@ _SAID = (
 
 def said_of(text: str, error: str, asked) -> dict[str, tuple[int, ...]]:
     """The shapes of inputs that the error tells. `asked`: the inputs whose shapes are guesses."""
+    lines = [line for line in map(_LINE.match, error.splitlines()) if line]
+    if not lines:  # the file may be none
+        return {}
     specs = [Spec.of(node) for node in upgraded(parse(text), "prototxt")]
     by_name = {spec.name: spec for spec in specs}
     before = {spec.tops[0]: spec.bottoms[0] for spec in specs if spec.type == "Reshape" and spec.tops}
     found = {}
-    for line in map(_LINE.match, error.splitlines()):
-        for pattern, told in _SAID if line else ():
+    for line in lines:
+        for pattern, told in _SAID:
             match = re.search(pattern, line["reason"])
             bottoms = by_name[line["name"]].bottoms if match and line["name"] in by_name else ()
             place, shape = told(match) if bottoms else (0, ())

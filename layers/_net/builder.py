@@ -116,6 +116,9 @@ class Problems:
             types = " ".join(sorted(self.missing)[:50])  # the next error names the others
             types = f'"{types}"' if " " in types else types
             text += f"\nTo port what is missing: make port CAFFE=/path/to/the/fork TYPE={types}"
+            text += (
+                f"\nTo write it with torch: caffe_net(..., types={{{min(self.missing)!r}: your function}})"
+            )
         return CaffeValueError(text)
 
 
