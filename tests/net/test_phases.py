@@ -202,7 +202,7 @@ def test_a_phase_with_a_blob_that_no_layer_makes_is_left_out(has, lacks):
         ONE_PHASE.replace("HAS", has),
         f"no {lacks}: line 4: 'b' (Sigmoid): bottom 'y' is made by no layer",
     )
-    with pytest.warns(match="training alone: no TEST") if has == "TRAIN" else contextlib.nullcontext():
+    with pytest.warns(match="only for training: no TEST") if has == "TRAIN" else contextlib.nullcontext():
         net = caffe_net(text)
     assert list(net.phases) == [has] and net.notes == [reason] and net.training == (has == "TRAIN")
     assert net(torch.zeros(2, 3)).shape == (2, 2)
