@@ -61,6 +61,8 @@ inline void explain(int number, const siginfo_t* info) {
     caffe_leave("interrupted");
   else if (stack_guard && address >= stack_guard && address < stack_guard + kGuardBytes)
     caffe_leave("a thread needs more stack than 640 KiB; on a GPU it has at most 512 KiB");
+  else if (!address && info->si_code == SI_KERNEL)  // x86 does not say which address it was
+    caffe_leave("used memory that is not there, beyond all addresses of a process");
   else
     caffe_leave("used memory that is not there, at address %p", info->si_addr);
 }
