@@ -87,9 +87,9 @@ def fused(
 
 
 def _state_of(blobs: Iterable[Tensor | None]) -> list[tuple[int, int] | None] | None:
-    """What changes with the blobs' values: in place, or by `blob.data = ...`. None if that cannot be told.
+    """The blobs' versions and addresses: they change when a blob's values do, in place or by `blob.data = ...`.
 
-    So it is for the tensors of a transform or of inference mode.
+    None for the tensors of a transform or of inference mode, which have no version.
     """
     try:
         return [None if blob is None else (blob._version, blob.data_ptr()) for blob in blobs]

@@ -83,12 +83,12 @@ class BatchNorm(StockLayer):
             calls.batches.append(batch)
 
     def statistics_blobs(self):
-        # A module's attribute that is a buffer takes longer to find than all else here.
+        # Looking up a buffer as an attribute of the module would be the slowest step here.
         blobs = self._buffers
         return blobs["mean"], blobs["variance"], blobs["factor"]
 
     def normalised(self):
-        """The mean and the variance that evaluation takes."""
+        """The mean and the variance to normalise with in evaluation."""
         calls = None if torch.compiler.is_compiling() else _net.calls
         return calls.normalised(self) if calls is not None else self._divided()
 
@@ -108,7 +108,7 @@ def _along(vector, x):
 
 
 def _divided(layers: list[BatchNorm]) -> dict[BatchNorm, tuple[Tensor, Tensor]]:
-    """By layer, for several: its mean and its variance, divided by its factor; 0 where the factor is 0."""
+    """Each layer's mean and variance, divided by its factor; 0 where the factor is 0."""
     sums = [blob for layer in layers for blob in layer.statistics_blobs()[:2]]
     factors = [layer.factor.expand(2 * len(layer.mean)) for layer in layers]
     factor = torch.cat(factors)
@@ -118,13 +118,13 @@ def _divided(layers: list[BatchNorm]) -> dict[BatchNorm, tuple[Tensor, Tensor]]:
 
 
 class _Room(NamedTuple):
-    """Where torch puts a batch's mean and variance. A layer keeps it for the next batch."""
+    """The memory for a batch's mean and variance. A layer keeps it for the next batch."""
 
-    of: Tensor  # the layer's mean when this was made: the layer has another one after `to`
+    of: Tensor  # the layer's mean when this was made; `to` gives the layer another
     dtype: torch.dtype
     mean: Tensor
     variance: Tensor
-    gains: list[Tensor]  # the mean, the variance, and what the factor gains
+    gains: list[Tensor]  # the batch's mean and variance, and the 1 that is added to the factor
     fresh: list[Tensor]  # the values that `gains` have before a batch
 
 
@@ -133,8 +133,8 @@ def _room(of: Tensor) -> _Room:
     one = of.new_ones(1)
     gains = [mean, variance, one.clone()]
     if not torch.compiler.is_compiling():
-        # Autograd saves the mean and the variance, though it does not read them. The versions of these are apart, so
-        # that the net may run again before the gradient is computed.
+        # Autograd saves the mean and the variance, though it does not read them. `.data` has its own version counter,
+        # so that the net may run again before the gradient is computed.
         gains = [gain.data for gain in gains]
     return _Room(of, of.dtype, mean, variance, gains, [zero, zero, one])
 
@@ -150,15 +150,17 @@ class _Calls:
     """The calls of one net's forward."""
 
     def __init__(self, layers: Iterable[BatchNorm]):
-        self.batches: list[_Batch] = []  # they wait for its end
+        self.batches: list[_Batch] = []  # added to the layers' blobs when the forward ends
         self.layers = layers
         self.evaluated: dict[BatchNorm, tuple[Tensor, Tensor]] | None = None
-        # Memory that a dispatch mode or a transform made is none for later calls.
+        # Later calls cannot use memory that was made under a dispatch mode or a transform.
         modes = torch._C._len_torch_dispatch_stack()
         self.keep_rooms = not modes and torch._C._functorch.peek_interpreter_stack() is None
 
     def normalised(self, layer: BatchNorm) -> tuple[Tensor, Tensor]:
-        """What `layer` takes in evaluation. The first that asks has it computed for all layers of its kind."""
+        """The mean and the variance to normalise with in evaluation.
+
+        The first call computes them for all layers of the same dtype and device."""
         if self.evaluated is None:
             like = _kind(layer)
             alike = [other for other in self.layers if not other.uses_batch() and _kind(other) == like]
@@ -172,7 +174,7 @@ def _kind(layer: BatchNorm) -> set[tuple[torch.dtype, torch.device]]:
 
 
 class _Net(threading.local):
-    """Of the net that this thread runs; None outside of nets."""
+    """The calls of the net that this thread runs; None outside of nets."""
 
     calls: _Calls | None = None
 
@@ -211,7 +213,7 @@ def together(layers: Iterable[BatchNorm]) -> Iterator[None]:
 
 
 def _add(batches: list[_Batch]) -> None:
-    """mean and variance: fraction * what was there + the batch's; factor: fraction * factor + 1."""
+    """mean = fraction * mean + the batch's mean; the variance likewise; factor = fraction * factor + 1."""
     for fraction in {layer.fraction: None for layer, _ in batches}:
         of_it = [batch for batch in batches if batch.layer.fraction == fraction]
         totals = [blob for layer, _ in of_it for blob in layer.statistics_blobs()]
