@@ -15,11 +15,11 @@ from pathlib import Path, PurePosixPath
 from .._backends import BACKENDS, HOST
 from .._load import toolkit
 from .._load.cache import Entry
+from .._load.load import with_included
 from .._load.recipe import key_of, settings_for
 from .._load.run_make import CaffeBuildError, Progress, make
 from . import kernels, processor
 
-INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.M)
 CUDA_FOLDER = re.compile(r"/(usr/local|opt)/cuda[-\d.]*/|/usr/lib/|/usr/include")
 MODULE = '''"""The C functions of {name}. Made by its build script: torch.utils.ffi of the package {package}."""
 
@@ -125,7 +125,7 @@ class Extension:
         ]
         macros += [a for a in arguments if a.startswith(("-D", "-U"))]
         main = [*self.headers, *self.sources, *(unit.source for unit in units)]
-        files = _closure(main, [*folders, *(f for unit in units for f in unit.folders)])
+        files = with_included(main, [*folders, *(f for unit in units for f in unit.folders)])
         own = [f for f in folders if not CUDA_FOLDER.search(f"{f}/")]
         link = [f"-l{name}" for name in self.options.get("libraries") or () if not re.match(r"cu|TH", name)]
         link += [f"-L{self._folder(f)}" for f in self.options.get("library_dirs") or ()]
@@ -202,17 +202,3 @@ class Extension:
         init = self.target / "__init__.py"
         if not init.exists() or not init.read_text().strip():
             init.write_text(INIT.format(name=self.short))
-
-
-def _closure(files: list[Path], folders: list[Path]) -> dict[Path, bytes]:
-    """The content of files, and of those that they include from their own folders or from `folders`."""
-    found, waiting = {}, list(files)
-    while waiting:
-        file = waiting.pop()
-        if file in found:
-            continue
-        found[file] = file.read_bytes()
-        for name in INCLUDE.findall(found[file].decode("latin-1")):
-            near = (Path(os.path.normpath(folder / name)) for folder in (file.parent, *folders))
-            waiting += [path for path in near if path.is_file()][:1]
-    return found

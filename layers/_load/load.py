@@ -12,10 +12,9 @@ from .loaded import imported
 from .recipe import Recipe, check_name, settings_for
 
 SOURCES = (".cu", ".cpp", ".cc")
-HEADERS = (".cuh", ".h", ".hpp", ".hh", ".inl")
 # Files that are not needed for a build.
 NOT_BUILT = (".py", ".pyc", ".so", ".desc", ".md", ".partial")
-INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
 
 
 def load(
@@ -82,22 +81,24 @@ def _checked(folder) -> Path:
 
 def _files(folder: Path) -> dict[Path, bytes]:
     """The content of the folder's files, and of files outside of it that they include by relative paths."""
-    waiting = [
+    return with_included(
         file
         for file in sorted(folder.rglob("*"))
         if file.is_file()
         and file.suffix not in NOT_BUILT
         and not any(p.startswith(".") or p == "__pycache__" for p in file.relative_to(folder).parts)
-    ]
-    files: dict[Path, bytes] = {}
+    )
+
+
+def with_included(files: Iterable[Path], folders: Iterable[Path] = ()) -> dict[Path, bytes]:
+    """The content of files, and of those that they include from their own folders or from `folders`."""
+    found, waiting = {}, list(files)
     while waiting:
         file = waiting.pop()
-        if file in files:
+        if file in found:
             continue
-        files[file] = file.read_bytes()
-        if file.suffix in SOURCES + HEADERS:
-            for included in INCLUDE.findall(files[file]):
-                beside = Path(os.path.normpath(file.parent / os.fsdecode(included)))
-                if beside.is_file():
-                    waiting.append(beside)
-    return files
+        found[file] = file.read_bytes()
+        for name in INCLUDE.findall(found[file]) if b"\0" not in found[file] else ():  # not in binary files
+            near = (Path(os.path.normpath(f / os.fsdecode(name))) for f in (file.parent, *folders))
+            waiting += [path for path in near if path.is_file()][:1]
+    return found
