@@ -1,8 +1,5 @@
 """What decides whether a layer is built again."""
 
-import os
-from pathlib import Path
-
 import pytest
 from support.load import QUICK_FILL
 
@@ -12,7 +9,10 @@ from layers._load import recipe, toolkit
 pytestmark = pytest.mark.usefixtures("cache")
 
 
-def test_what_a_key_consists_of(own_cache, compiler, monkeypatch):
+def test_what_a_key_consists_of(own_cache, tmp_path, monkeypatch):
+    compiler = tmp_path / "cxx"
+    compiler.touch()
+    monkeypatch.setenv("CXX", str(compiler))
     makes = []  # nothing is compiled
     monkeypatch.setattr(recipe, "make", lambda *given: makes.append(given))
 
@@ -28,6 +28,5 @@ def test_what_a_key_consists_of(own_cache, compiler, monkeypatch):
     assert not built()
     monkeypatch.setattr(toolkit, "writers", lambda: ["cffi 0"])
     assert built()
-    script = Path(os.environ["CXX"])
-    script.write_text(script.read_text() + "\n")
+    compiler.write_text("\n")
     assert built()
