@@ -57,10 +57,8 @@ def _files(above: str) -> list[str]:
         folder = folders.pop()
         with os.scandir(above + folder) as entries:
             for entry in entries:
-                if entry.is_dir():
-                    folders.append(f"{folder}/{entry.name}")
-                elif not entry.name.endswith(".pyc"):
-                    found.append(f"{folder}/{entry.name}")
+                if entry.name != "__pycache__":  # where other processes write at any time
+                    (folders if entry.is_dir() else found).append(f"{folder}/{entry.name}")
     return found
 
 
