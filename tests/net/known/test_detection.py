@@ -126,6 +126,31 @@ def test_detection_output(code, shared, top_k, keep, least, threshold, eta):
         same(torch.compile(net, backend="aot_eager")(*bottoms), wanted, 1e-6)
 
 
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("background", [0, 1, 3, -1])
+def test_another_background(background, shared):
+    """Any class may be the background, or none: then the reference has one more class before the others."""
+    corner = draw(20, 2).sigmoid()
+    priors, variances = torch.cat((corner, corner + 0.3), 1), torch.full((20, 4), 0.1).double()
+    offsets, scores = draw(2, 20, 1 if shared else 4, 4, seed=2), draw(2, 20, 4, seed=3).softmax(2)
+    words = f"num_classes: 4 share_location: {str(shared).lower()} background_label_id: {background}"
+    words += " confidence_threshold: 0.3 nms_param { nms_threshold: 0.5 }"
+    bottoms = (
+        offsets.reshape(2, -1),
+        scores.reshape(2, -1),
+        torch.stack((priors, variances)).reshape(1, 2, -1),
+    )
+    net = one_layer(
+        f'type: "DetectionOutput" detection_output_param {{ {words} }}', *(b.shape for b in bottoms)
+    )
+    labels = [max(background, 0), *(c for c in range(4) if c != background)]
+    offsets = offsets if shared else offsets[:, :, labels]
+    arrays = (t.numpy() for t in (offsets, scores[:, :, labels], priors, variances))
+    wanted = reference.detection_output(*arrays, "CORNER", shared, -1, -1, 0.3, 0.5, 1.0)
+    wanted[..., 1] = np.array(labels)[wanted[..., 1].astype(int)]
+    same(net(*bottoms), wanted, 1e-6)
+
+
 def test_boxes_are_suppressed_as_one_after_the_other_would_be(monkeypatch):
     """Long chains, in which each box decides about the next, and several blocks."""
     monkeypatch.setattr("layers._net.known._boxes._BLOCK", 16)
