@@ -207,6 +207,24 @@ def test_detection_output_is_non_max_suppression(tmp_path):
         np.testing.assert_allclose(found, wanted.numpy(), rtol=1e-4, atol=1e-5)
 
 
+def test_roi_pooling_is_max_roi_pool(tmp_path):
+    """Regions may lie outside of the image, or end before they begin. A cascade's pad_ratio widens them."""
+    import onnx
+
+    text = """input: "data" input_shape { dim: 2 dim: 3 dim: 20 dim: 30 } input: "rois" input_shape { dim: 7 dim: 5 }
+      layer { name: "pool" type: "ROIPooling" bottom: "data" bottom: "rois" top: "pool"
+        roi_pooling_param { pooled_h: 3 pooled_w: 4 spatial_scale: 0.4 pad_ratio: 0.1 } }"""
+    net = caffe_net(text)
+    assert net.to_onnx(tmp_path / "net.onnx").agrees
+    assert "MaxRoiPool" in [node.op_type for node in onnx.load(tmp_path / "net.onnx").graph.node]
+    random = torch.Generator().manual_seed(4)
+    rois = torch.rand(9, 5, generator=random) * 80 - 10
+    rois[:, 0] = torch.arange(9) % 2
+    data = torch.randn(2, 3, 20, 30, generator=random)
+    (found,) = session(tmp_path / "net.onnx").run(None, {"data": data.numpy(), "rois": rois.numpy()})
+    np.testing.assert_array_equal(found, net(data, rois).numpy())
+
+
 def test_a_difference_is_reported(net, tmp_path, monkeypatch):
     """The certificate of another net's numbers does not agree."""
     from layers._net import onnx as module
@@ -249,7 +267,7 @@ def test_numbers_and_places_that_are_refused_before_the_work(net, tmp_path):
         (net, "", CaffeValueError, "to_onnx: path: expected a path, got ''"),
         (net, 3, CaffeTypeError, "to_onnx: path: expected a path, got int 3"),
         (caffe_net(NET).to("meta"), tmp_path / "y", CaffeRuntimeError, "conv.weight is on the device meta"),
-        (fresh, tmp_path / "y", CaffeRuntimeError, "built for phase TRAIN alone"),
+        (fresh, tmp_path / "y", CaffeRuntimeError, "built only for phase TRAIN"),
     ]:
         with pytest.raises(kind, match=said):
             wrong.to_onnx(path)

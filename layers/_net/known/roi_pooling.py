@@ -6,7 +6,7 @@ import importlib
 import torch
 import torch.nn.functional as F
 
-from . import KnownLayer
+from . import KnownLayer, _boxes
 
 
 class ROIPooling(KnownLayer):
@@ -46,6 +46,10 @@ class ROIPooling(KnownLayer):
             low, high = regions[:, 1:3], regions[:, 3:]
             pad = (high - low + 1) * self.pad_ratio
             regions = torch.cat((regions[:, :1], low - pad, high + pad), 1)
+        if _boxes.AS_ONE_OPERATOR:
+            shape = regions.shape[0], x.shape[1], *self.pooled
+            fields = {"pooled_shape": self.pooled, "spatial_scale": self.scale}
+            return torch.onnx.ops.symbolic("MaxRoiPool", (x, regions), fields, dtype=x.dtype, shape=shape)
         if x.is_cuda and not torch.compiler.is_compiling() and (roi_pool := _of_torchvision()):
             wide = torch.promote_types(x.dtype, regions.dtype)
             return roi_pool(x.to(wide), regions.to(wide), self.scale, *self.pooled)[0].to(x.dtype)
