@@ -7,55 +7,26 @@
 
 namespace caffe {
 
-// The number of threads that share an output. A memory access fetches 8 neighbouring floats anyway, and each
-// output reads another score map.
-const int kPSROITeam = 8;
-const int kPSROITeams = CAFFE_CUDA_NUM_THREADS / kPSROITeam;  // outputs of a block
-
-// The pixels of an output's bin.
-struct __align__(16) PSROIWindow {
-  int row, row_end, column, column_end;
-};
-
-// The edges of a bin are computed in double, and by one thread of its team alone: they take longer than the sum.
 template <typename Dtype>
 __global__ void PSROIPoolingForward(const int n, const Dtype* scores, const int num_images,
                                     const Dtype* regions, const double spatial_scale, const int channels,
                                     const int height, const int width, const int group_size, Dtype* top) {
-  __shared__ PSROIWindow windows[kPSROITeams];
-  __shared__ Dtype shared[CAFFE_CUDA_NUM_THREADS];
-  const int first = blockIdx.x * kPSROITeams;
-  const int team = threadIdx.x / kPSROITeam, lane = threadIdx.x % kPSROITeam;
-  if (threadIdx.x < kPSROITeams && first + threadIdx.x < n) {
-    const int c = (first + threadIdx.x) % channels;
-    const Dtype* region = regions + (first + threadIdx.x) / channels * 5;
+  CUDA_KERNEL_LOOP(output, n) {
+    const int c = output % channels;
+    const Dtype* region = regions + output / channels * 5;
     const PSROISpan y(region[2], region[4], spatial_scale, c / group_size % group_size, group_size, height);
     const PSROISpan x(region[1], region[3], spatial_scale, c % group_size, group_size, width);
-    const PSROIWindow window = {y.begin, y.end, x.begin, x.end};
-    windows[threadIdx.x] = window;
-  }
-  __syncthreads();
-  const int output = first + team;
-  Dtype sum = 0;
-  int pixels = 0;
-  if (output < n) {
-    const PSROIWindow window = windows[team];
-    const int image = PSROIImage(regions + output / channels * 5);
+    const int image = PSROIImage(region);
+    Dtype sum = 0;
     if (image >= 0 && image < num_images) {
-      const Dtype* plane = scores + (image * channels + output % channels) * height * width;
-      for (int h = window.row; h < window.row_end; ++h) {
-        for (int w = window.column + lane; w < window.column_end; w += kPSROITeam)
-          sum += plane[h * width + w];
+      const Dtype* plane = scores + (image * channels + c) * height * width;
+      for (int h = y.begin; h < y.end; ++h) {
+        for (int w = x.begin; w < x.end; ++w) sum += plane[h * width + w];
       }
     } else {
       sum = NAN;  // a kernel cannot raise an error, and must not read outside
     }
-    pixels = (window.row_end - window.row) * (window.column_end - window.column);
-  }
-  shared[threadIdx.x] = sum;
-  __syncthreads();
-  if (lane == 0 && output < n) {
-    for (int i = 1; i < kPSROITeam; ++i) sum += shared[threadIdx.x + i];
+    const int pixels = (y.end - y.begin) * (x.end - x.begin);
     top[output] = pixels > 0 ? sum / pixels : Dtype(0);
   }
 }
@@ -66,7 +37,7 @@ void PSROIPoolingLayer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom,
   const int count = top[0]->count();
   if (count == 0) return;
   // NOLINT_NEXT_LINE(whitespace/operators)
-  PSROIPoolingForward<Dtype><<<(count + kPSROITeams - 1) / kPSROITeams, CAFFE_CUDA_NUM_THREADS>>>(
+  PSROIPoolingForward<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS>>>(
       count, bottom[0]->gpu_data(), bottom[0]->shape(0), bottom[1]->gpu_data(), spatial_scale_, channels_,
       height_, width_, group_size_, top[0]->mutable_gpu_data());
   CUDA_POST_KERNEL_CHECK;

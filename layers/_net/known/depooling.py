@@ -68,5 +68,5 @@ class Depooling(KnownLayer):
         empty = x.new_zeros(*x.shape[:2], none + 1)
         tops = [empty.scatter_add(2, places, x.flatten(2))]
         if self.top_count > 1:
-            tops.append(empty.scatter_add(2, places, torch.full_like(x, bool(mask)).flatten(2)))
+            tops.append(empty.scatter_add(2, places, torch.full_like(x, len(mask)).flatten(2)))
         return tuple(top[..., :none].unflatten(2, (height, width)) for top in tops)
