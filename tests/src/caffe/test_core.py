@@ -325,7 +325,9 @@ def test_each_file_of_the_core_is_known_to_make():
         for part in parts
         if part.endswith(".cpp") and f"src/caffe/{part}" not in read[unit]
     ]
-    everything = set().union(*read.values())
+    # The rewriter names the headers of kernels.
+    rewritten = [made.read_text().split() for made in place.rglob("*.cu.cpp.d")]
+    everything = set().union(*read.values(), *rewritten)
     # std.hpp is compiled before all.
     unknown += [h for h in core.headers if f"src/caffe/{h}" not in everything and h != "std.hpp"]
     assert not unknown

@@ -76,7 +76,7 @@ def test_all_types_and_what_the_compiler_says(fork, said, compiled, tmp_path):
     assert "Good | good | compiles" in lines
     assert "Unlinked | unlinked | does not compile | undefined reference to `twist'. Neither" in text
     assert "7 types" not in text and "6 types: 4 does not compile, 1 refused, 1 compiles" in lines
-    assert "by torch: ReLU." in text
+    assert "with torch: ReLU." in text
     # What does not compile is removed again.
     assert sorted(p.name for p in (tmp_path / "mine").iterdir() if p.name != "build") == ["good", "unlinked"]
     assert not (tmp_path / "build" / "broken").exists()
