@@ -65,8 +65,11 @@ class PriorBox(KnownLayer):
         return [(1, 2, x[2] * x[3] * len(self.sizes) * 4)]
 
     def forward(self, x, image=None):
-        # In half precision a box would be wrong by a pixel.
-        wide = {"dtype": torch.promote_types(x.dtype, torch.float32), "device": x.device}
+        # In half precision a box would be wrong by a pixel. A GPU would wait for each of these small operators: it gets
+        # the result. A compiler joins them.
+        device = x.device
+        own = device if torch.compiler.is_compiling() else "cpu"
+        wide = {"dtype": torch.promote_types(x.dtype, torch.float32), "device": own}
         rows, columns = x.shape[2:]
         height, width = image.shape[2:] if 0 in self.image else self.image
         down, across = self.step if 0 not in self.step else (height / rows, width / columns)
@@ -78,7 +81,7 @@ class PriorBox(KnownLayer):
         boxes = torch.stack(corners, -1).reshape(-1, 4)
         boxes = boxes.clamp(0, 1) if self.clip else boxes
         variances = torch.tensor(self.variance, **wide).expand_as(boxes)
-        return torch.stack((boxes, variances)).reshape(1, 2, -1)
+        return torch.stack((boxes, variances)).reshape(1, 2, -1).to(device)
 
 
 class PriorBoxClustered(PriorBox):
