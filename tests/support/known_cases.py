@@ -172,6 +172,14 @@ CASES = {
     ),
     "Interp": Case("Interp interp_param { zoom_factor: 3 }", (SMALL,), (0,)),
     "Mish": Case("Mish", (SMALL,), (0,)),
+    "MarginInnerProduct": Case(
+        "MarginInnerProduct margin_inner_product_param { num_output: 4 type: QUADRUPLE base: 5 gamma: 0.1 "
+        'weight_filler { type: "xavier" } }',
+        (draw(5, 3), labels(4, 5)),
+        (0,),
+        tops=2,
+        train=True,
+    ),
     "MultiBoxLoss": Case(
         "MultiBoxLoss multibox_loss_param { num_classes: 4 code_type: CENTER_SIZE "
         "mining_type: MAX_NEGATIVE }",

@@ -1,4 +1,4 @@
-"""MultiBoxLoss, CenterLoss, FocalLoss, DetectionEvaluate, BoxAnnotatorOHEM."""
+"""MultiBoxLoss, CenterLoss, MarginInnerProduct, FocalLoss, DetectionEvaluate, BoxAnnotatorOHEM."""
 
 import itertools
 
@@ -184,6 +184,40 @@ def test_center_loss():
     for label, d in zip(labels.long().tolist(), distance, strict=True):
         wanted[label] -= d / ((labels == label).sum().item() + 1)
     same(net.L.center.grad, wanted)
+
+
+@pytest.mark.parametrize("margin, kind", [*enumerate(("SINGLE", "DOUBLE", "TRIPLE", "QUADRUPLE"), 1)])
+def test_margin_inner_product(margin, kind):
+    """The paper's psi by the angle. The gradient of a label's score is divided by its coefficients' length."""
+    x, labels = draw(40, 3).requires_grad_(), (torch.arange(40) % 4).double()
+    fields = f"num_output: 4 type: {kind} base: 3 gamma: 0.5 power: 2 lambda_min: 0.625 iteration: 1"
+    text = f'type: "MarginInnerProduct" margin_inner_product_param {{ {fields} }}'
+    net = randomised(one_layer(text, x.shape, labels.shape, tops=2)).train()
+    rows, own = torch.arange(40), labels.long()
+    for number in (2, 3, 4):
+        weight = net.L.weight.detach() / net.L.weight.detach().norm(dim=1, keepdim=True)
+        tops = net(x, labels)
+        same(net.L.weight, weight)
+        share = max(0.625, 3 * (1 + 0.5 * number) ** -2)
+        same(tops["y1"], [share])
+        length = x.norm(dim=1)
+        angle = ((x @ weight.T)[rows, own] / length).clamp(-1, 1).acos()
+        k = (angle * margin / torch.pi).floor().detach()
+        psi = length * ((-1) ** k * (margin * angle).cos() - 2 * k)
+        wanted = (x @ weight.T).detach()
+        wanted[rows, own] = (share * wanted[rows, own] + psi.detach()) / (1 + share)
+        same(tops["y0"], wanted)
+        (true,) = torch.autograd.grad(psi.sum(), x)
+        pairs = torch.stack((weight[own], x.detach()), 2)
+        parts = torch.linalg.lstsq(pairs, true[..., None]).solution  # of the weights and of x
+        bent = true / parts.norm(dim=1) if margin > 1 else weight[own]
+        gradient = draw(40, 4, seed=number)
+        x.grad = net.L.weight.grad = None
+        (tops["y0"] * gradient).sum().backward()
+        same(x.grad, gradient @ weight + gradient[rows, own, None] * (bent - weight[own]) / (1 + share))
+        same(net.L.weight.grad, gradient.T @ x.detach())
+    net.eval()
+    assert [net(x, labels)["y1"].item() for _ in range(2)] == [0.625, 0.625]
 
 
 @pytest.mark.parametrize("ignore", ["", "ignore_label: 2"])
