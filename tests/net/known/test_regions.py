@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 from support import known_reference as reference
+from support.known_cases import CASES
+from support.known_cases import NORM as CASE_NORM
 from support.nets import draw, gradients_are_right, one_layer, same
 
 from layers._net.known import roi_pooling
@@ -184,3 +186,15 @@ def test_proposals_of_several_maps(least, before, after):
     got = one_layer(text, *(b.shape for b in bottoms), tops=2)(*bottoms)
     same(got["y0"][..., 0, 0], wanted[:, :5], 1e-6)
     same(got["y1"][..., 0, 0], wanted if wanted[0, 4] != 10 else wanted * 0, 1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if CASE_NORM in case.layer])
+def test_without_a_norm_offsets_have_mean_0_and_deviation_1(name):
+    case, tops = CASES[name], []
+    for norm in ("", "bbox_reg_param { bbox_mean: [0, 0, 0, 0] bbox_std: [1, 1, 1, 1] }"):
+        torch.manual_seed(3)  # some draw
+        net = one_layer(case.text.replace(CASE_NORM, norm), *[b.shape for b in case.bottoms], tops=case.tops)
+        made = net.train(case.train)(*case.bottoms)
+        tops.append([made] if case.tops == 1 else list(made.values()))
+    for without, given in zip(*tops, strict=True):
+        torch.testing.assert_close(without, given, rtol=0, atol=0)
