@@ -103,6 +103,17 @@ def test_a_relu_in_place_writes_over_its_bottom_in_training(operation):
     assert len(gradients) == 1
 
 
+def test_a_relu_does_not_write_over_the_bottom_of_a_sum_of_one():
+    """Its top is its bottom's memory, which is the caller's."""
+    net = caffe_net(
+        """input: "x" input_shape { dim: 4 } layer { name: "sum" type: "Eltwise" bottom: "x" top: "sum" }
+        layer { name: "relu" type: "ReLU" bottom: "sum" top: "relu" }"""
+    )
+    x = torch.tensor([-1.0, 2, -3, 4])
+    with torch.no_grad():
+        assert net(x).tolist() == [0, 2, 0, 4] and x.tolist() == [-1, 2, -3, 4]
+
+
 def test_a_scale_that_its_norm_computes_is_seen_by_hooks_and_may_be_exchanged(net):
     net.eval()
     wanted = net(**batch(), blobs=["conv1"])["conv1"]
