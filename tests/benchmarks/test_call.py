@@ -1,10 +1,18 @@
 """The cost of a call, compared with torch's own, must not grow (benchmarks/call.py)."""
 
+import os
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import sys
 import time
 import timeit
 
 import pytest
 import torch
+from conftest import ROOT, make
 
 from layers._runtime import extension
 from layers.sigmoid import layer, sigmoid
@@ -64,3 +72,49 @@ def test_a_caffe_layers_call_costs_little_more_than_torchs(zoo):
         ours(), torchs()
         ratios[bar] = least(ours) / least(torchs)
     assert all(ratio < bar for bar, ratio in ratios.items()), ratios
+
+
+# Measured: 1.41, 1.18, 1.29.
+BARS = {"sigmoid": 1.9, "launcher": 1.7, "with backward": 1.7}
+COUNTED = """
+import os, subprocess, torch
+from layers.sigmoid import layer, sigmoid
+
+def control(*words):
+    subprocess.run(["callgrind_control", *words, str(os.getpid())], check=True, stdout=subprocess.DEVNULL)
+
+def gradient(function):
+    return lambda: torch.autograd.grad(function(wanting), wanting, x)
+
+x, top = torch.rand(16), torch.empty(16)
+wanting = x.clone().requires_grad_()
+for call in (lambda: sigmoid(x), lambda: layer.sigmoid_forward(x, top, 16), lambda: torch.sigmoid(x),
+             gradient(sigmoid), gradient(torch.sigmoid)):
+    for _ in range(20): call()
+    control("-i", "on"), control("-z")
+    for _ in range(1000): call()
+    control("-d"), control("-i", "off")
+"""
+
+
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or not shutil.which("callgrind_control"),
+    reason="valgrind on x86-64 counts",
+)
+@pytest.mark.skipif(not extension.of_torch()["exchange_api"], reason="torch has no DLPack exchange API")
+def test_a_call_takes_few_instructions(tmp_path):
+    """A busy machine does not change them. The layer is built for a processor whose instructions valgrind knows."""
+    shutil.copytree(ROOT / "layers/sigmoid", tmp_path / "sigmoid", ignore=shutil.ignore_patterns("_*[!_].*"))
+    make("libraries", f"LAYERS_DIR={tmp_path}", "HOST_ARCH=x86-64-v3", "NVCC=")
+    tool = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={tmp_path}/counts"]
+    where = os.environ | {"LAYERS_DIR": str(tmp_path), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([*tool, sys.executable, "-c", COUNTED], env=where, capture_output=True, text=True)
+    if done.returncode == -signal.SIGILL:
+        pytest.skip("valgrind does not know an instruction of torch")
+    assert done.returncode == 0, done.stderr[-2000:]
+    parts = [(tmp_path / f"counts.{i}").read_text() for i in range(1, 6)]
+    ours, launcher, torchs, both, torchs_both = [
+        int(re.search(r"^summary: (\d+)", p, re.M)[1]) for p in parts
+    ]
+    ratios = {"sigmoid": ours / torchs, "launcher": launcher / torchs, "with backward": both / torchs_both}
+    assert all(ratios[name] < bar for name, bar in BARS.items()), ratios
