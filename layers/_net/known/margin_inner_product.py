@@ -29,6 +29,13 @@ class MarginInnerProduct(KnownLayer):
         self.check(p.num_output > 0, "num_output: expected more than 0")
         self.register_buffer("forwards", torch.tensor(float(p.iteration)), persistent=False)
 
+    def _apply(self, fn, recurse=True):
+        """torch's hook for `to` and `half`: bfloat16 could not count beyond 256."""
+        forwards = self.forwards
+        super()._apply(fn, recurse)
+        self.forwards = forwards.to(self.forwards.device)
+        return self
+
     def setup(self, x, labels):
         self.first_axis = self.axis(self.first_axis, len(x))
         count, items = torch.Size(labels).numel(), torch.Size(x[: self.first_axis]).numel()
@@ -36,16 +43,19 @@ class MarginInnerProduct(KnownLayer):
         self.blob("weight", (self.num_output, torch.Size(x[self.first_axis :]).numel()), self._filler)
         del self._filler
 
+    def top_shapes(self, x, labels):
+        return [(*x[: self.first_axis], self.num_output), (1,)][: self.top_count]
+
     def forward(self, x, labels):
         forwards = self.forwards + 1
         weight = torch.nn.functional.normalize(self.weight.detach(), dim=1, eps=0)
         if self.training:
+            # Not in place: a compiled Backward may compute lambda again from the number that Forward got.
+            self.forwards = forwards
             with torch.no_grad():
-                self.forwards.copy_(forwards)
                 self.weight.copy_(weight)
-        share = (
-            (self.base * (1 + self.gamma * forwards) ** -self.power).clamp_min(self.lambda_min).to(x.dtype)
-        )
+        number = forwards.to(torch.promote_types(x.dtype, torch.float32))
+        share = (self.base * (1 + self.gamma * number) ** -self.power).clamp_min(self.lambda_min).to(x.dtype)
         labels = labels.reshape(-1, 1).long()
         flat = x.flatten(0, self.first_axis - 1) if self.first_axis else x[None]
         top = _Scores.apply(flat.flatten(1), self.weight, weight, labels, share, self.margin)

@@ -220,6 +220,17 @@ def test_margin_inner_product(margin, kind):
     assert [net(x, labels)["y1"].item() for _ in range(2)] == [0.625, 0.625]
 
 
+def test_the_margin_counts_its_forwards_in_half_precision():
+    """bfloat16 has no odd numbers above 256."""
+    fields = "num_output: 4 type: DOUBLE base: 1024 gamma: 1 iteration: 1022"
+    net = one_layer(
+        f'type: "MarginInnerProduct" margin_inner_product_param {{ {fields} }}', (2, 3), (2,), tops=2
+    )
+    net = randomised(net).to(torch.bfloat16).train()
+    x, labels = draw(2, 3).bfloat16(), torch.zeros(2).bfloat16()
+    assert [net(x, labels)["y1"].item() for _ in range(1025)][::1024] == [1, 0.5]
+
+
 @pytest.mark.parametrize("ignore", ["", "ignore_label: 2"])
 def test_focal_loss(ignore):
     x, labels = draw(2, 4, 3, 3), torch.arange(18).reshape(2, 3, 3).double() % 4
