@@ -101,6 +101,17 @@ DETECTIONS = [
 ]
 
 
+def detection_output(words, offsets, scores, priors, variances):
+    """A net of the layer, and its bottoms."""
+    bottoms = (
+        offsets.reshape(2, -1),
+        scores.reshape(2, -1),
+        torch.stack((priors, variances)).reshape(1, 2, -1),
+    )
+    text = f'type: "DetectionOutput" detection_output_param {{ {words} }}'
+    return one_layer(text, *(b.shape for b in bottoms)), bottoms
+
+
 @pytest.mark.parametrize("code, shared, top_k, keep, least, threshold, eta", DETECTIONS)
 def test_detection_output(code, shared, top_k, keep, least, threshold, eta):
     centre, size = draw(60, 2).sigmoid(), draw(60, 2, seed=1).sigmoid() / 3
@@ -110,14 +121,7 @@ def test_detection_output(code, shared, top_k, keep, least, threshold, eta):
     words = f"num_classes: 4 share_location: {str(shared).lower()} code_type: {code} keep_top_k: {keep}"
     words += f" nms_param {{ nms_threshold: {threshold} eta: {eta} top_k: {top_k} }}"
     words += "" if least is None else f" confidence_threshold: {least}"
-    bottoms = (
-        offsets.reshape(2, -1),
-        scores.reshape(2, -1),
-        torch.stack((priors, variances)).reshape(1, 2, -1),
-    )
-    net = one_layer(
-        f'type: "DetectionOutput" detection_output_param {{ {words} }}', *(b.shape for b in bottoms)
-    )
+    net, bottoms = detection_output(words, offsets, scores, priors, variances)
     arrays = (t.numpy() for t in (offsets, scores, priors, variances))
     least = -1e38 if least is None else least
     wanted = reference.detection_output(*arrays, code, shared, top_k, keep, least, threshold, eta)
@@ -135,14 +139,7 @@ def test_another_background(background, shared):
     offsets, scores = draw(2, 20, 1 if shared else 4, 4, seed=2), draw(2, 20, 4, seed=3).softmax(2)
     words = f"num_classes: 4 share_location: {str(shared).lower()} background_label_id: {background}"
     words += " confidence_threshold: 0.3 nms_param { nms_threshold: 0.5 }"
-    bottoms = (
-        offsets.reshape(2, -1),
-        scores.reshape(2, -1),
-        torch.stack((priors, variances)).reshape(1, 2, -1),
-    )
-    net = one_layer(
-        f'type: "DetectionOutput" detection_output_param {{ {words} }}', *(b.shape for b in bottoms)
-    )
+    net, bottoms = detection_output(words, offsets, scores, priors, variances)
     labels = [max(background, 0), *(c for c in range(4) if c != background)]
     offsets = offsets if shared else offsets[:, :, labels]
     arrays = (t.numpy() for t in (offsets, scores[:, :, labels], priors, variances))
