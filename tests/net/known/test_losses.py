@@ -1,5 +1,6 @@
 """MultiBoxLoss, CenterLoss, MarginInnerProduct, FocalLoss, DetectionEvaluate, BoxAnnotatorOHEM."""
 
+import copy
 import itertools
 
 import numpy as np
@@ -218,6 +219,23 @@ def test_margin_inner_product(margin, kind):
         same(net.L.weight.grad, gradient.T @ x.detach())
     net.eval()
     assert [net(x, labels)["y1"].item() for _ in range(2)] == [0.625, 0.625]
+
+
+def test_a_compiled_margin_counts_its_forwards():
+    fields = "num_output: 4 type: QUADRUPLE base: 5 gamma: 0.1"
+    text = f'type: "MarginInnerProduct" margin_inner_product_param {{ {fields} }}'
+    net = randomised(one_layer(text, (5, 3), (5,))).train()
+    compiled, labels = (
+        torch.compile(copy.deepcopy(net), backend="aot_eager", fullgraph=True),
+        torch.arange(5) % 4,
+    )
+    for seed in range(3):
+        xs = [draw(5, 3, seed=seed).requires_grad_() for _ in range(2)]
+        tops = [call(x, labels.double()) for call, x in zip((net, compiled), xs, strict=True)]
+        for top in tops:
+            (top * torch.arange(20).view(5, 4)).sum().backward()
+        same(tops[1], tops[0].detach())
+        same(xs[1].grad, xs[0].grad)
 
 
 def test_the_margin_counts_its_forwards_in_half_precision():
