@@ -47,6 +47,7 @@ include mk/literal.mk
 # ------------------------------------------------------------------------------------------ targets
 # Recipes get the settings in the environment, so that neither make nor a shell interprets their text.
 TOOL := "$$PYTHON" -m tools.
+CUFFI := "$$PYTHON" -m cuffi.
 # With `make -C toolkit`, printed commands must work in the user's folder.
 export CALLED_IN := $(realpath $(PWD))
 # PYTHONSAFEPATH would hide the tools in this folder from Python.
@@ -61,7 +62,7 @@ libraries:  ## only build, without the table
 	+@$(TOOL)make.build libraries
 
 test:  ## run the whole suite; in an installed toolkit, only the layers' cases
-	@if [ -e test.py ]; then "$$PYTHON" test.py; else $(TOOL)verify.run_cases --layers-dir="$$LAYERS_DIR"; fi
+	@if [ -e test.py ]; then "$$PYTHON" test.py; else $(TOOL)cases.run_cases --layers-dir="$$LAYERS_DIR"; fi
 
 bench:  ## measure the layers and their peers; LAYER=x for one
 	@if [ ! -e benchmarks ]; then echo "make bench: the benchmarks are in the checkout, not in what pip installs"; exit 2; fi
@@ -71,28 +72,28 @@ new:  ## LAYER=foo: start a native layer; FROM=/path/foo_layer.cu: from the kern
 	@$(TOOL)new_layer --layers-dir "$$LAYERS_DIR" --from="$$FROM" -- "$$LAYER"
 
 port:  ## CAFFE=/path/to/fork TYPE=Normalize [NAME= FORCE=1]: take layers out of a Caffe fork, unedited; TYPE=all for all
-	+@$(TOOL)port --caffe="$$CAFFE" --layers-dir "$$LAYERS_DIR" --name="$$NAME" $${FORCE:+--force} -- "$$TYPE"
+	+@$(CUFFI)caffe_layers.port --caffe="$$CAFFE" --layers-dir "$$LAYERS_DIR" --name="$$NAME" $${FORCE:+--force} -- "$$TYPE"
 
 ffi:  ## EXT="/path/to/extension ...": build extensions of torch.utils.ffi (2017, 2018), unedited; print a table
-	+@$(TOOL)ffi
+	+@$(CUFFI)old_torch.make
 
 verify:  ## LAYER=x [PARAM= SHAPES= TYPE=]: compare a Caffe layer's CPU code, kernels and finite differences
 	+@$(TOOL)make.build verify
 
 net:  ## PROTOTXT=x [WEIGHTS=x.caffemodel CAFFE=/path/to/fork]: port what a net needs, run it, print a table
-	+@$(TOOL)net show
+	+@$(CUFFI)commands.net show
 
 verify-net:  ## PROTOTXT=x CAFFE=/path/to/fork: compare a net by torch with the fork's own code, blob by blob
-	+@$(TOOL)net verify
+	+@$(CUFFI)commands.net verify
 
 onnx:  ## PROTOTXT=x WEIGHTS=x.caffemodel [ONNX=x.onnx]: write a net as ONNX, and compare every blob
-	+@$(TOOL)net onnx
+	+@$(CUFFI)commands.net onnx
 
 train:  ## SOLVER=solver.prototxt [WEIGHTS=x.caffemodel RESUME=1]: train a Caffe net as `caffe train` did
-	@"$$PYTHON" -m layers.train $${WEIGHTS:+--weights "$$WEIGHTS"} $${RESUME:+--resume} -- "$$SOLVER"
+	@"$$PYTHON" -m cuffi.train $${WEIGHTS:+--weights "$$WEIGHTS"} $${RESUME:+--resume} -- "$$SOLVER"
 
 caffetest:  ## CAFFE=/path/to/fork TEST=test_pooling_layer.cpp (or all) [FILTER=]: run the fork's own layer tests, unedited
-	+@$(TOOL)caffetest --filter="$${FILTER:-*}" -- "$$CAFFE" "$$TEST"
+	+@"$$PYTHON" -m lab.caffetest --filter="$${FILTER:-*}" -- "$$CAFFE" "$$TEST"
 
 loops:  ## list the kernel loops: which are vector loops (16 bytes per thread), and why the others are not
 	+@$(TOOL)make.build loops

@@ -6,7 +6,7 @@
     python build_ffi.py build/job.json build/_round_host.o --cxx "g++ -O1" --flags "-march=native"
 
 The second line precompiles the headers that all wrappers include, for `--std build/ffi_std.hpp` of the first one. The
-third is for an extension of torch.utils.ffi, which the JSON describes (tools/ffi/build_library.py).
+third is for an extension of torch.utils.ffi, which the JSON describes (cuffi/old_torch/make/build_library.py).
 
 tools/make/link.py links the object into an extension. The extension uses only CPython's stable ABI and nothing of
 torch, so the same file works with every Python from 3.10 on, and with every torch.
@@ -31,7 +31,7 @@ from pathlib import Path
 from cffi import FFI
 from pycparser import c_ast, c_parser
 
-from tools.ffi import wrapper
+from cuffi.old_torch.make import wrapper
 from tools.files import read
 from tools.make.backends import edge
 from tools.make.python_abi import PYTHON_ABI, python_includes
@@ -40,7 +40,7 @@ from tools.refused import Refused
 ROOT = Path(__file__).resolve().parent
 ABI = ROOT / "include" / "caffe_ffi.h"
 # The structs of a Caffe layer's functions.
-RECORDS = ROOT / "include" / "caffe" / "layer_record.h"
+RECORDS = edge.path_of(ROOT, "cuffi/caffe_layers/include/caffe/layer_record.h")
 # The processor features that a compiler uses by itself for some -march. Features that only intrinsics use (AES, SHA,
 # AMX, ...) are left out.
 FEATURES = """
@@ -333,7 +333,8 @@ def compile_into(output: Path, target: str, command: list[str]) -> None:
 
     A depfile beside it says what it was made from. `target`: make's name of the output.
     """
-    includes = [f"-I{ROOT / folder}" for folder in ("include", "src/edge")] + python_includes()
+    folders = ("include", "src/edge", "cuffi/caffe_layers/include", "cuffi/old_torch/src")
+    includes = [f"-I{edge.path_of(ROOT, folder)}" for folder in folders] + python_includes()
     partial = output.with_name(output.name + ".partial")
     own = [PYTHON_ABI, "-fPIC", "-fvisibility=hidden", *includes]
     own += ["-MD", "-MP", "-MT", target, "-MF", f"{output}.d"]

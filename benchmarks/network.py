@@ -111,7 +111,7 @@ def neighbours(parent: nn.Module, place: int) -> list[nn.Module]:
 
 def ours(conv: nn.Conv2d, norm: nn.Module | None = None, activation: nn.Module | None = None) -> nn.Module:
     """Our layer, with the same weights."""
-    from layers.depthwise_conv import DepthwiseConv2d
+    from cuffi.depthwise_conv import DepthwiseConv2d
 
     sizes = conv.in_channels, conv.kernel_size, conv.stride, conv.padding, conv.dilation
     layer = DepthwiseConv2d(*sizes, conv.bias is not None, activation=activation and NAMES[type(activation)])

@@ -35,7 +35,7 @@ def chosen(available: dict[str, object], only: list[str], layer: str | None) -> 
     With a layer, only those that measure layers, and those of this layer. For other folders of layers, only those that
     measure layers.
     """
-    elsewhere = _cases.BUNDLED not in _cases.FOLDERS
+    elsewhere = _cases.BUNDLED != _cases.FOLDERS
 
     def wanted(name, module) -> bool:
         if only and module.GROUP not in only and name not in only:

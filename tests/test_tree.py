@@ -69,8 +69,8 @@ def test_imports_point_one_way():
     assert not wrong
 
 
-# One class each, by type: tests/net/test_stock*.py and tests/net/known have tables of types.
-OF_TYPES = ("layers/_net/stock/", "layers/_net/known/")
+# One class each, by type: tests/nets/net/test_stock*.py and tests/nets/known have tables of types.
+OF_TYPES = ("cuffi/nets/stock/", "cuffi/nets/known/")
 
 
 def is_tested(file) -> bool:

@@ -47,7 +47,7 @@ struct Short {
   PyObject* python[kRoles];
   Table table;
 
-  // Operator in layers/_runtime/operator.py passes the values. If one is wrong, there is an exception.
+  // Operator in cuffi/runtime/operator.py passes the values. If one is wrong, there is an exception.
   explicit Short(const Named& values) : casts(values.number("casts")) {
     for (PyObject*& one : python) Py_INCREF(one = Py_None);
     PyObject* const letters = values.object("parameters");

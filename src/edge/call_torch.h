@@ -87,7 +87,7 @@ struct View : DLTensor {
 };
 
 // A torch function that makes an empty tensor, and a quicker one, or None, that never fills it. Python makes them:
-// allocation in layers/_runtime/planning.py.
+// allocation in cuffi/runtime/planning.py.
 struct Allocation {
   PyObject *function, *arguments, *named, *quick, *quick_arguments;
   std::array<PyObject*, 5> all() const { return {function, arguments, named, quick, quick_arguments}; }
@@ -181,7 +181,7 @@ struct Names {
   }
 };
 
-// The parts of torch that a call needs, by the names of of_torch in layers/_runtime/extension.py.
+// The parts of torch that a call needs, by the names of of_torch in cuffi/runtime/extension.py.
 struct Torch : Named {
   using Named::Named;
   // The plain types of tensors.

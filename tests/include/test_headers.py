@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import LAYERS, LAYERS_DIR, ROOT
+from conftest import FOLDERS, ROOT
 from support.halves import assert_same_floats, interesting_floats
 
 from tools.cuda.for_nvcc import NvccRewriter
@@ -56,7 +56,11 @@ def test_min_and_max_in_a_cpp_file_beside_cudas_headers(tmp_path):
         pytest.skip("no nvcc")
     text = "namespace caffe { int f(int a, float b) { using std::max; return max(a, 3) + min(b, 2.0); } }\n"
     (tmp_path / "layer.cpp").write_text('#include "caffe/common.hpp"\n' + text)
-    includes = [INCLUDE, f"-I{ROOT / 'include/legacy'}", f"-I{Path(nvcc).resolve().parents[1] / 'include'}"]
+    includes = [
+        INCLUDE,
+        f"-I{ROOT / 'cuffi/caffe_layers/include/legacy'}",
+        f"-I{Path(nvcc).resolve().parents[1] / 'include'}",
+    ]
     quiet([compiler("g++"), "-std=c++17", "-fsyntax-only", *includes, tmp_path / "layer.cpp"])
 
 
@@ -117,11 +121,11 @@ def test_kernels_compile_under_nvcc(tmp_path, nvcc):
 
 
 @pytest.mark.parametrize(
-    "header", ["caffe_ffi.h", *(f"{n}.h" for n in LAYERS if (LAYERS_DIR / n / f"{n}.h").exists())]
+    "header", ["caffe_ffi.h", *(f"{n}.h" for n, f in FOLDERS.items() if (f / f"{n}.h").exists())]
 )
 def test_declarations_are_c(tmp_path, header):
     """cffi reads them as C, so a C compiler must too."""
-    path = ROOT / "include" / header if header == "caffe_ffi.h" else LAYERS_DIR / header[:-2] / header
+    path = ROOT / "include" / header if header == "caffe_ffi.h" else FOLDERS[header[:-2]] / header
     (tmp_path / "alone.c").write_text(f'#include <stdint.h>\n#include "{path}"\n')
     quiet(
         [

@@ -6,7 +6,7 @@ import pytest
 import torch
 from support.halves import assert_same_floats, interesting_floats
 
-from layers._runtime import CaffeRuntimeError
+from cuffi.runtime import CaffeRuntimeError
 
 
 def ints(*shape, device, low=-100, high=100, dtype=torch.int32):

@@ -9,8 +9,8 @@ import torch
 from support.points import LAYERS, PACKAGE, cases_of, differentiable, layer_object, points, random_like
 
 import build_ffi
-from layers._runtime.cases import results
-from layers._runtime.launcher import reach
+from cuffi.runtime.cases import results
+from cuffi.runtime.launcher import reach
 
 NATIVE = [name for name in LAYERS if cases_of(name) and not cases_of(name)[0].is_caffe]
 # Bytes for a kernel's own partial sums: how many, no formula says.

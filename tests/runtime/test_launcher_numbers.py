@@ -11,7 +11,7 @@ import torch
 from support.reading import reads  # noqa: F401  (a fixture)
 from support.workshop import Workshop
 
-from layers._runtime.cases import load_package
+from cuffi.runtime.cases import load_package
 
 
 class Subclass(torch.Tensor):

@@ -5,7 +5,7 @@ import re
 import pytest
 from conftest import ROOT
 
-from layers._runtime.library import how_to_build
+from cuffi.runtime.library import how_to_build
 from tools.make.job import init_text
 
 

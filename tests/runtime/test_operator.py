@@ -9,7 +9,7 @@ from support.operators import Labelled, scaled
 from support.workshop import Fork
 from torch import Tensor
 
-from layers._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, Layer, operator
+from cuffi.runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, Layer, operator
 
 
 def test_what_is_not_optional_is_named(layer):
@@ -97,13 +97,13 @@ import importlib, sys, torch
 x = torch.randn(2, 3, 4, 4, requires_grad=True)
 for how in ("first", "again", "reloaded"):
     if how == "again":
-        for name in [name for name in sys.modules if name.partition(".")[0] == "layers"]:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "cuffi"]:
             del sys.modules[name]
-    import layers.sigmoid, layers.normalize
+    import cuffi.sigmoid, cuffi.normalize
     if how == "reloaded":
-        importlib.reload(layers.sigmoid), importlib.reload(layers.normalize)
-    sigmoid, normalize = layers.sigmoid.sigmoid, layers.normalize.Normalize()
-    for call in (sigmoid, torch.ops.layers_sigmoid.sigmoid):
+        importlib.reload(cuffi.sigmoid), importlib.reload(cuffi.normalize)
+    sigmoid, normalize = cuffi.sigmoid.sigmoid, cuffi.normalize.Normalize()
+    for call in (sigmoid, torch.ops.cuffi_sigmoid.sigmoid):
         torch.testing.assert_close(call(x), torch.sigmoid(x))
         wanted = torch.autograd.grad(torch.sigmoid(x).sum(), x)
         torch.testing.assert_close(torch.autograd.grad(call(x).sum(), x), wanted)

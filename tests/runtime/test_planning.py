@@ -6,11 +6,11 @@ import weakref
 import numpy as np
 import pytest
 import torch
+from cuffi.sigmoid import layer as sigmoid_layer
 from support.workshop import Fork
 from torch import Tensor
 
-from layers._runtime import extension, operator
-from layers.sigmoid import layer as sigmoid_layer
+from cuffi.runtime import extension, operator
 
 CPU, CUDA = 1, 2  # DLPack's
 
@@ -134,7 +134,7 @@ def test_no_memory_for_a_call_is_an_error():
     pytest.importorskip("_testcapi")
     script = """
 import _testcapi
-from layers._runtime.extension import _call
+from cuffi.runtime.extension import _call
 def function(): pass
 functions = dict.fromkeys(("careful", "plain", "planning", "cast"), function)
 launched = {"parameters": (), "codes": (), "any_layout": 0, "returns_number": 0, "careful": function, "fail": function}

@@ -40,7 +40,7 @@ NO_HOST_MEANING = {
     "groups": "cooperative groups; use __syncthreads() and the like",
 }
 
-# CUDA's headers that need a GPU. Caffe layers have some of them in include/legacy.
+# CUDA's headers that need a GPU. Caffe layers have some of them in cuffi/caffe_layers/include/legacy.
 NOT_ON_THE_HOST = re.compile(
     r"(cub|thrust|cutlass|cute|cuda|nv)/\S+|(cooperative_groups(/\S+)?|mma|cuda_pipeline\w*|cuda_fp8|cuda_fp4|cublas\w*"
     r"|cudnn\w*|cusparse\w*|cusolver\w*|cufft\w*|nccl|nvrtc|nvToolsExt|texture_\w+|surface_\w+)(\.h)?$"

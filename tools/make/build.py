@@ -212,7 +212,8 @@ def copied(settings: Settings, checker: str, place: str) -> Settings:
     """Copy the layers. Returns the settings that build the copy with SANITIZE."""
     empty(f"{place}/layers")
     ignored = shutil.ignore_patterns("build", "*.so", "__pycache__", ".*")
-    shutil.copytree(settings.layers_dir, f"{place}/layers", ignore=ignored, dirs_exist_ok=True)
+    for folder in folders.places(settings.layers_dir):
+        shutil.copytree(folder, f"{place}/layers", ignore=ignored, dirs_exist_ok=True)
     os.makedirs(f"{place}/made", exist_ok=True)
     own = {
         "BACKENDS": HOST.name,
@@ -246,7 +247,8 @@ def verify(settings: Settings) -> int:
         return status
     if is_dry(make_flags()):
         return 0
-    command = [sys.executable, "-m", "tools.verify", f"--layers-dir={settings.layers_dir}"]
+    place = os.path.dirname(job.folder(layer).path)
+    command = [sys.executable, "-m", "cuffi.caffe_layers.verify", f"--layers-dir={place}"]
     for option in ("PARAM", "SHAPES", "TYPE"):
         if option in arguments:
             command.append(f"--{option.lower()}={arguments[option]}")
@@ -262,7 +264,7 @@ def verify(settings: Settings) -> int:
 
 def fuzz(settings: Settings) -> int:
     """Make random calls of the layers. The arguments are read before anything is built."""
-    from ..fuzz.options import parser
+    from lab.fuzz.options import parser
 
     given = settings.arguments
     options = [f"--{name.lower()}={given[name]}" for name in ("MINUTES", "SEED") if name in given]
@@ -273,11 +275,11 @@ def fuzz(settings: Settings) -> int:
     requirements.need(["build", "run", "test"], f"{settings.build}/packages.test")
     if status := build(Job(Settings(settings.environment() | {"BACKENDS": HOST.name}))):
         return status
-    command = [sys.executable, "-m", "tools.fuzz", *options]
+    command = [sys.executable, "-m", "lab.fuzz", *options]
     return 0 if is_dry(make_flags()) else subprocess.call(command)
 
 
-# The last line of make verify, by the status of tools.verify, because make itself exits with 2 for each of them.
+# The last line of make verify, by the status of verify's program, because make itself exits with 2 for each of them.
 VERDICTS = {0: "right", 1: "wrong"}
 
 

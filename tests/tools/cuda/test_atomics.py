@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from layers import load_inline
+from cuffi import load_inline
 from tools.cuda.lexer import Lexed
 from tools.cuda.source import Source
 from tools.cuda.to_host import HostRewriter, Unit

@@ -8,7 +8,7 @@ from conftest import make
 from support.new_layer import derive, new_from
 from support.workshop import made_once
 
-from layers._runtime.cases import load_package
+from cuffi.runtime.cases import load_package
 from tools.new_layer.caffe_file import split
 
 KERNEL = "__global__ void run(int n, float* x) { x[blockIdx.x * blockDim.x + threadIdx.x] = n; }\n"

@@ -1,0 +1,71 @@
+"""caffe.get_solver: a script that writes inputs, steps, and reads blobs and parameters."""
+
+import numpy as np
+import pytest
+
+from cuffi import caffe
+
+NET = """
+layer { name: "data" type: "Input" top: "data" top: "label"
+  input_param { shape { dim: 4 dim: 3 } shape { dim: 4 dim: 1 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" param { lr_mult: 1 } param { lr_mult: 2 }
+  inner_product_param { num_output: 1 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "label" top: "loss" }
+"""
+
+
+@pytest.fixture
+def solver_file(tmp_path):
+    (tmp_path / "net.prototxt").write_text(NET)
+    (tmp_path / "solver.prototxt").write_text(
+        f'net: "{tmp_path}/net.prototxt" type: "SGD" base_lr: 0.1 momentum: 0.9 lr_policy: "fixed" max_iter: 4 '
+        f'test_iter: 2 test_interval: 100 test_initialization: false snapshot_prefix: "{tmp_path}/s"'
+    )
+    return tmp_path / "solver.prototxt"
+
+
+def filled(solver):
+    random = np.random.default_rng(3)
+    solver.net.blobs["data"].data[...] = random.standard_normal((4, 3))
+    solver.net.blobs["label"].data[...] = random.standard_normal((4, 1))
+    return solver
+
+
+def test_steps_follow_caffe_s_update(solver_file):
+    """Against SGD with momentum by hand, on arrays that the script wrote and reads."""
+    solver = filled(caffe.get_solver(str(solver_file)))
+    x, y = (solver.net.blobs[name].data.astype(np.float64) for name in ("data", "label"))
+    w, b = (p.data.astype(np.float64) for p in solver.net.params["ip"])
+    memory = [0.0, 0.0]
+    for step in range(3):
+        off = x @ w.T + b - y
+        loss = (off**2).sum() / 8
+        gradients = [off.T @ x / 4, off.sum(0) / 4]
+        solver.step(1)
+        assert solver.net.blobs["loss"].data == pytest.approx(loss, rel=1e-4)
+        np.testing.assert_allclose(solver.net.params["ip"][0].diff, gradients[0], rtol=1e-3, atol=1e-6)
+        memory = [0.9 * m + 0.1 * lr * g for m, lr, g in zip(memory, (1, 2), gradients, strict=True)]
+        w, b = w - memory[0], b - memory[1]
+        np.testing.assert_allclose(solver.net.params["ip"][0].data, w, rtol=1e-4)
+        assert solver.iter == step + 1
+    np.testing.assert_allclose(solver.net.params["ip"][1].data, b, rtol=1e-4)
+
+
+def test_test_nets_share_and_snapshots_restore(solver_file, tmp_path):
+    solver = filled(caffe.SGDSolver(str(solver_file)))
+    (test_net,) = solver.test_nets
+    solver.step(2)
+    np.testing.assert_array_equal(test_net.params["ip"][0].data, solver.net.params["ip"][0].data)
+    solver.snapshot()
+    solver.solve()
+    assert solver.iter == 4 == solver.param.max_iter
+    other = filled(caffe.SGDSolver(str(solver_file)))
+    other.restore(str(tmp_path / "s_iter_2.solverstate"))
+    assert other.iter == 2
+    other.solve()
+    np.testing.assert_array_equal(other.net.params["ip"][0].data, solver.net.params["ip"][0].data)
+
+
+def test_a_class_of_another_type_is_refused(solver_file):
+    with pytest.raises(ValueError, match=r"solver\.prototxt: type: AdamSolver, but the file says 'SGD'"):
+        caffe.AdamSolver(str(solver_file))
