@@ -553,19 +553,33 @@ def tidy_type(text: str) -> str:
 
 def _constants(cutter: Cutter) -> dict[str, str]:
     """Names of the device part that a launch's expression may use."""
-    number = r"(?:unsigned\s+)?(?:int|size_t)"
-    constant = re.compile(rf"(?:static\s+)?(?:const(?:expr)?\s+{number}|{number}\s+const)\s+(\w+)\s*=")
     found = {}
     for macro in cutter.source.macros:
         name = macro.tokens[0].text
         if macro_body(macro) and name not in PROVIDED:
             found[name] = name
     for piece in cutter.pieces:
-        text = cutter.text[piece.start : piece.end]
-        if piece.kind == "device" and (match := constant.match(text)):
-            found[match[1]] = piece.scope + match[1]
+        if piece.kind == "device" and piece.active:
+            text = cutter.text[piece.start : piece.end]
+            found |= {name: piece.scope + name for name in _numbers_of(text)}
     scopes = {p.start: p.scope for p in cutter.pieces if p.kind == "device"}
     for function in cutter.source.functions:
         if function.head in scopes and not (function.is_device_only or function.member):
             found[function.name] = scopes[function.head] + function.name
     return found
+
+
+NUMBER = re.compile(
+    r"(?:(?:static|inline|const|constexpr|unsigned|signed|long|short|std::)\s+|std::)*"
+    r"(?:int|unsigned|long|short|auto|size_t|u?int\d+_t)(?:\s+const)?\s+(?=\w+\s*(?:[={]|\())"
+)
+
+
+def _numbers_of(declaration: str) -> list[str]:
+    """The names of a declaration's whole numbers: variables with a value, and an enum's constants."""
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", declaration, flags=re.DOTALL)
+    if enum := re.match(r"enum\b(?!\s+(?:class|struct)\b)[^{;]*\{(.*)\}", text, re.DOTALL):
+        return re.findall(r"(?:\A|,)\s*(\w+)", re.sub(r"\([^()]*\)", "", enum[1]))
+    if not (head := NUMBER.match(text)) or "__device__" in text or "__constant__" in text:
+        return []
+    return re.findall(r"(?:\A|,)\s*(\w+)\s*[={]", re.sub(r"\([^()]*\)", "", text[head.end() :]))

@@ -90,7 +90,10 @@ class _Maker:
     def __init__(self, parts: Parts, kernel: Kernel, scope: str, template_parameters):
         self.parts, self.kernel, self.scope = parts, kernel, scope
         count = len(kernel.parameters)
-        self.launches = [launch for launch in kernel.launches if len(launch.arguments) == count]
+        alike = [k for k, *_ in parts.kernels if (k.name, len(k.parameters)) == (kernel.name, count)]
+        # Of two kernels with one name, the text does not show which one a launch means.
+        launches = kernel.launches if len(alike) == 1 else ()
+        self.launches = [launch for launch in launches if len(launch.arguments) == count]
         self.template = [_template_parameter(tokens) for tokens in template_parameters]
         self.used_names = set(RESERVED)
         self.arguments: list[Argument] = []

@@ -16,12 +16,13 @@ static int checked_int(int64_t number, const char* name) {
 }
 """
 
-# For a number whose type is that of a tensor of indices.
+# For a number whose type is that of a tensor of indices, or that has fewer bits in the host code.
 CHECKED_AS = """
 template <typename Index>
 static Index checked_as(int64_t number, const char* name) {
   if (number == static_cast<Index>(number)) return static_cast<Index>(number);
-  throw caffe::Error(std::string(name) + ": " + std::to_string(number) + " does not fit the indices' type");
+  throw caffe::Error(std::string(name) + ": " + std::to_string(number) + " does not fit " +
+                     std::to_string(8 * sizeof(Index)) + " bits");
 }
 """
 

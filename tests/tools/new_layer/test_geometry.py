@@ -29,6 +29,7 @@ from support.new_layer import LOOP, derive, kernel
             + kernel(
                 "Dtype* x, int n",
                 "x[threadIdx.x] = 0;",
+                host="const int n = bottom[0]->num();",
                 launch="Run<Dtype><<<dim3(n, 2), kThreads, n * sizeof(Dtype)>>>(x, n);",
             ),
             "dim3(n, 2)",
