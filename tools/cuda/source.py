@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..files import read
 from .launches import Launch, find_launches
-from .lexer import IS_DEFINED, Lexed
+from .lexer import IS_DEFINED, Lexed, Token
 from .outline import Outline
 from .tokens import macro_body, match_brackets
 
@@ -29,6 +29,16 @@ class RewriteProblem(NamedTuple):
 
     def __str__(self):
         return f"{self.path}:{self.line}:{self.column}: error: {self.text}"
+
+
+def _shared_places(tokens: list[Token]) -> Iterator[int]:
+    """The index of each `extern` that declares shared memory."""
+    for i, token in enumerate(tokens):
+        if token.text != "extern":
+            continue
+        end = next((k for k in range(i, len(tokens)) if tokens[k].text in (";", "{")), len(tokens))
+        if any(t.text == "__shared__" for t in tokens[i:end]):
+            yield i
 
 
 class Source(Outline):
@@ -54,6 +64,19 @@ class Source(Outline):
                 yield first.text[1:-1]
             elif angles and first.text == "<" and last.text == ">":
                 yield self.text[first.end : last.start].strip()
+
+    @cached_property
+    def dynamic_shared(self) -> set[str]:
+        """The names by which code comes to an `extern __shared__`: functions, classes, macros, or the variables."""
+        names = {m.tokens[0].text for m in self.macros if list(_shared_places(macro_body(m)))}
+        tokens = self.lexed.tokens
+        for i in _shared_places(tokens):
+            around = self.function_around(tokens[i].start)
+            classes = [n for n, found in self.classes.items() if any(a <= i <= b for a, b in found)]
+            end = next((k for k in range(i, len(tokens)) if tokens[k].text == ";"), i)
+            own = {tokens[k].text for k in range(i, end - 1) if tokens[k + 1].text == "["}
+            names |= {around.name} | set(classes) if around else set(classes) or own
+        return names
 
     @property
     def launches(self) -> list[Launch]:

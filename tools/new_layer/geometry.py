@@ -74,9 +74,7 @@ class Geometry:
             return "0"
         if found := self._translated("shmem"):
             return found
-        low, high = self.kernel.body
-        text = self.maker.parts.source.text[low:high]
-        if not self.launches and not re.search(r"extern\s+__shared__", text):
+        if not self.launches and not self.kernel.dynamic_shared:
             return "0"
         return self.maker.own("int", "shared_bytes").name
 
