@@ -63,11 +63,10 @@ class Geometry:
     def _device_code(self) -> str:
         """The device code without the other kernels."""
         parts = self.maker.parts
-        text = parts.device
+        text, own = parts.device, parts.source.text[slice(*self.kernel.body)]
         for kernel, *_ in parts.kernels:
-            if kernel is not self.kernel:
-                text = text.replace(parts.source.text[slice(*kernel.body)], "")
-        return text
+            text = text.replace(parts.source.text[slice(*kernel.body)], "")
+        return text + own
 
     def _shared(self) -> str:
         if self.launches and not any(launch.shmem for launch in self.launches):

@@ -102,3 +102,10 @@ def test_a_kernel_with_dynamic_shared_memory_asks_for_its_bytes(before, body):
     text = f"{before}\n{other}__global__ void Run(float* x) {{ {body} }}\n"
     launchers = derive(text)[0]
     assert [launchers[name].shared for name in ("Run", "Other")] == ["shared_bytes", "0"]
+
+
+def test_two_kernels_with_one_text_ask_for_their_axes():
+    body = "{ x[threadIdx.x] = blockIdx.y; }\n"
+    text = "".join(f"__global__ void {name}(float* x) {body}" for name in ("Run", "Other"))
+    launchers = derive(text + "void go(float* x, dim3 g) { Run<<<g, 8>>>(x); Other<<<g, 8>>>(x); }\n")[0]
+    assert launchers["Run"].grid == launchers["Other"].grid == "dim3(grid_x, grid_y, grid_z)"
