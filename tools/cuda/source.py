@@ -41,6 +41,16 @@ def _shared_places(tokens: list[Token]) -> Iterator[int]:
             yield i
 
 
+def _first_joined(tokens: list[Token], start: int) -> int:
+    """Where `name_##type##_kernel<<<...>>>` begins, if the parser saw the launch begin at `start`."""
+    first = next(i for i, token in enumerate(tokens) if token.end > start)
+    if tokens[first].text == "##":
+        first += 1
+    while first > 1 and tokens[first - 1].text == "##":
+        first -= 2
+    return tokens[first].start
+
+
 class Source(Outline):
     """One parsed file."""
 
@@ -117,10 +127,10 @@ class Source(Outline):
                 inside = (t for t in tokens if launch and launch.start <= t.end and t.start <= launch.end)
                 if launch is None:
                     lost.append(self.problem(at, f"cannot parse the kernel {place}"))
-                elif any(token.text in ("#", "##") for token in inside):
-                    lost.append(self.problem(at, f"# or ## inside the kernel {place}"))
+                elif any(token.text == "#" for token in inside):
+                    lost.append(self.problem(at, f"# inside the kernel {place}"))
                 else:
-                    launches.append(launch)
+                    launches.append(launch._replace(start=_first_joined(tokens, launch.start)))
         return launches, lost
 
     def _dynamic_parallelism(self) -> Iterator[RewriteProblem]:
