@@ -107,6 +107,7 @@ class Launcher:
         self.may_be_null = set(signature.get("null", ()))
         self.alignments = signature.get("alignments", {})
         self.indices = signature.get("indices", {})
+        self.elements = signature.get("elements", {})
         # `int dtype` is the dtype of the `void *` arguments. `int weight_dtype` is that of `weight` and `weight_diff`,
         # which may differ from it.
         names = {n.removesuffix("_diff") for _, n in self.parameters}
@@ -187,6 +188,8 @@ class Launcher:
 
     def _dtypes(self, kind: str, name: str) -> tuple[torch.dtype, ...]:
         """The dtypes of tensors for a pointer."""
+        if name in self.elements:
+            return (getattr(torch, self.elements[name]),)
         base = kind.removeprefix("const ").removesuffix(" *")
         if base == "void":
             return INDICES if name in self.indices else self.libraries.dtypes

@@ -151,10 +151,34 @@ class Geometry:
             for text, (_, parameter, _) in zip(launch.template_arguments, maker.template, strict=False)
             if parameter in maker.types
         }
+        types |= self._chosen(launch)
         if maker.dispatch:
             types.setdefault("Dtype", "Dtype")
         code = HostCode(maker.parts.source, launch)
         return Translation(code, given, self.constants, types).of(text)
+
+    def _chosen(self, launch: Launch) -> dict[str, str]:
+        """The launcher's values of the template parameters that the host code names in this launch."""
+        found, maker = {}, self.maker
+        names = [name for _, name, _ in maker.template]
+        for text, name in zip(launch.template_arguments, names, strict=False):
+            values = set(maker.choices.get(name, ()))
+            if (
+                re.fullmatch(r"[A-Za-z_]\w*", text)
+                and text not in self.constants
+                and text not in ("true", "false")
+            ):
+                found |= {text: maker.chosen[name]} if values else {}
+                continue
+            # A kernel that is made for other values, too, may need another launch for them.
+            place = names.index(name)
+            launched = {
+                x.template_arguments[place] for x in self.launches if len(x.template_arguments) > place
+            }
+            known = {self.constants.get(x, x) for x in launched}
+            if values - known - {"true", "false"}:
+                raise HostOnly(text)
+        return found
 
     def _number(self, argument: Argument, kind: str) -> str:
         """An argument as the host code's type `kind`; "" for any type."""

@@ -37,6 +37,7 @@ class Argument:
     kernel_name: str = ""
     kernel_type: str = ""
     alignment: int = 1  # of a pointer to CUDA's vectors, in bytes
+    element: str = ""  # the tensor's dtype, if the C type does not tell it
 
 
 @dataclass
@@ -81,6 +82,7 @@ class KernelLauncher:
         comments += [
             f"// {a.name}: aligned to {a.alignment} bytes\n" for a in self.arguments if a.alignment > 1
         ]
+        comments += [f"// {a.name}: {a.element}\n" for a in self.arguments if a.element]
         comments += [f"// {', '.join(tensors)}: int32 or int64\n" for tensors in self.indices.values()]
         return "".join(comments) + filled(f"int {self.name}(", parameters, ");")
 

@@ -91,10 +91,6 @@ def test_types_by_other_names():
             "void run(int n, float* x) { x[0] = c10::Half(n); }",
             "uses c10::Half, which only torch's headers have",
         ),
-        (
-            "void run(int n, float* x) { x[0] = float(__half(n)); }",
-            "uses __half, and launchers of kernels have float and double",
-        ),
         ("void run(torch::PackedTensorAccessor32<float, 1> x) { x[0] = 1; }", "which C can't give it"),
     ],
 )

@@ -87,3 +87,23 @@ def test_two_kernels_of_one_name_have_no_launch():
     assert derive(text + KERNEL + "void run(float* o) { k<<<7, 1>>>(o, 7); }\n")[0]["k"].grid.startswith(
         "dim3(grid_x"
     )
+
+
+OF_NUMBERS = "template <int N> __global__ void k(float* o, int w) { o[threadIdx.x] = w * N; }\n"
+CALLS = "template <int B> void go(float* o, int n) { k<B><<<n, B>>>(o, n); }\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "block", "instances"),
+    [
+        ("void run(float* o, int n) { k<64><<<n, 64>>>(o, n); }", "64", ["64"]),
+        (CALLS + "void run(float* o, int n) { go<64>(o, n); }", "64", ["64"]),
+        (CALLS + "void run(float* o, int n) { n > 3 ? go<64>(o, n) : go<32>(o, n); }", "N", ["64", "32"]),
+        # which block the instance has that nobody launches is unknown
+        ("void run(float* o, int n) { k<8><<<n, 8>>>(o, n); }\ntemplate __global__ void k<4>(float*, int);\n",
+         "block", ["8", "4"]),
+    ],
+)  # fmt: skip
+def test_whole_numbers_of_a_template(text, block, instances):
+    launcher = derive(OF_NUMBERS + text)[0]["k"]
+    assert (launcher.block, [arguments for _, arguments in launcher.instances]) == (block, instances)
