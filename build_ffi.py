@@ -219,7 +219,9 @@ def _parameter(header: Path, function: str, node: c_ast.Node) -> tuple[str, str]
     base = node.type.type if is_pointer else node.type
     if not isinstance(base, c_ast.TypeDecl):
         raise BuildError(f"{header}: error: {function}: '{name}' is neither a number nor a plain pointer")
-    type_name = " ".join([*base.quals, *getattr(base.type, "names", [])])
+    # `const int n` is an int for the caller.
+    quals = base.quals if is_pointer else []
+    type_name = " ".join([*quals, *getattr(base.type, "names", [])])
     return type_name + (" *" if is_pointer else ""), name
 
 
