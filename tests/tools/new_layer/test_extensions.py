@@ -227,3 +227,10 @@ def test_headers_that_kernels_need(includes, kernel, kept):
     parts = split(text, "/x/foo.cu")
     assert [include for include in parts.kept_includes if include != "<stdio.h>"] == kept
     assert ("using namespace" in includes) == ("using namespace" in parts.device)
+
+
+def test_a_folder_with_the_name_of_a_source_is_no_source(tmp_path):
+    (tmp_path / "host.cpp").mkdir()
+    text = KERNEL + "void run_it(int n, float* x) { run<<<1, 64>>>(n, x); }\n"
+    done = new_from(tmp_path, "beside", text)
+    assert done.returncode == 0, done.stderr
