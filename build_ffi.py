@@ -116,6 +116,8 @@ EXTENTS = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:?\s*\[([^\]]*)\](?:\s*with\s+stri
 ALIGNED = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*aligned to (\d+) bytes")
 # Names of integer tensors.
 INDICES = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*int32 or int64\b")
+# Names of tensors whose elements C declares as integers of two bytes.
+ELEMENTS = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*(b?float16)\b")
 # In a sentence: it does not allow NULL.
 NOT_NULL = re.compile(r"\b(not|never)\b\s+(be\s+)?NULL")
 COMMENT_OR_NAME = re.compile(r"(?:^[ \t]*//[^\n]*\n?)+|/\*.*?\*/|\b(\w+)\s*\(", re.M | re.S)
@@ -130,10 +132,11 @@ def add_comments(text: str, functions: dict[str, dict]) -> None:
     both lists of Python expressions of the function's parameters.
     "null": the pointers that a sentence with the word NULL names. A call may pass None only for these.
     "alignments": {tensor: bytes}, from `top: aligned to 16 bytes`, only for the next function.
+    "elements": {tensor: dtype}, from `x, y: float16`, only for the next function.
     "indices": {tensor: dtype}, from `label, other: int32 or int64`. They have one dtype, which C gets as
     `int label_dtype`.
     """
-    extents_of, null, alignments, indices = {}, set(), {}, {}
+    extents_of, null, alignments, elements, indices = {}, set(), {}, {}, {}
     for match in COMMENT_OR_NAME.finditer(text):
         if (name := match[1]) is None:
             comment = re.sub(r"^[ \t]*//|^/\*|\*/$", " ", match[0], flags=re.M)
@@ -142,6 +145,8 @@ def add_comments(text: str, functions: dict[str, dict]) -> None:
                 extents_of |= {tensor.strip(): extents for tensor in names.split(",")}
             for names, count in ALIGNED.findall(comment):
                 alignments |= {tensor.strip(): int(count) for tensor in names.split(",")}
+            for names, dtype in ELEMENTS.findall(comment):
+                elements |= {tensor.strip(): dtype for tensor in names.split(",")}
             for names in INDICES.findall(comment):
                 first, *others = names.replace(" ", "").split(",")
                 indices |= dict.fromkeys([first, *others], f"{first}_dtype")
@@ -164,7 +169,8 @@ def add_comments(text: str, functions: dict[str, dict]) -> None:
                 for t, n in parameters
                 if t.endswith("void *") and ("int", indices.get(n)) in parameters
             }
-            alignments = {}
+            functions[name]["elements"] = {n: elements[n] for n in tensors if n in elements}
+            alignments, elements = {}, {}
 
 
 def is_integer(kind: str) -> bool:
@@ -213,7 +219,9 @@ def _parameter(header: Path, function: str, node: c_ast.Node) -> tuple[str, str]
     base = node.type.type if is_pointer else node.type
     if not isinstance(base, c_ast.TypeDecl):
         raise BuildError(f"{header}: error: {function}: '{name}' is neither a number nor a plain pointer")
-    type_name = " ".join([*base.quals, *getattr(base.type, "names", [])])
+    # `const int n` is an int for the caller.
+    quals = base.quals if is_pointer else []
+    type_name = " ".join([*quals, *getattr(base.type, "names", [])])
     return type_name + (" *" if is_pointer else ""), name
 
 

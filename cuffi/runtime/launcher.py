@@ -30,6 +30,11 @@ _BITS = {
 }  # fmt: skip
 _UNSIGNED = {"unsigned", "size_t", "uintptr_t", *(f"uint{bits}_t" for bits in (8, 16, 32, 64))}
 _OTHERS = {"float": torch.float32, "double": torch.float64, "bool": torch.bool, "_Bool": torch.bool}
+# What a launch needs besides the kernel's own arguments. tools/new_layer/geometry.py asks for it by these names.
+_GEOMETRY = {
+    "shared_bytes",
+    *(f"{what}{axis}" for what in ("grid", "block") for axis in ("", "_x", "_y", "_z")),
+}
 
 
 def is_fake(value) -> bool:
@@ -58,6 +63,14 @@ def pointed_dtypes(base: str) -> tuple[torch.dtype, ...]:
     if least < 0:
         return (signed,)
     return (unsigned,) if bits == 8 else (signed, unsigned)
+
+
+def _of_the_launch(missing) -> str:
+    """The sentence for a call without the geometry of its launch."""
+    asked = [name for name in missing if name.rstrip("_") in _GEOMETRY]
+    if not asked:
+        return ""
+    return f". The kernel's source does not determine its launch, so the caller gives {', '.join(asked)}"
 
 
 class _Builtin(extension.Launcher):
@@ -94,6 +107,7 @@ class Launcher:
         self.may_be_null = set(signature.get("null", ()))
         self.alignments = signature.get("alignments", {})
         self.indices = signature.get("indices", {})
+        self.elements = signature.get("elements", {})
         # `int dtype` is the dtype of the `void *` arguments. `int weight_dtype` is that of `weight` and `weight_diff`,
         # which may differ from it.
         names = {n.removesuffix("_diff") for _, n in self.parameters}
@@ -174,6 +188,8 @@ class Launcher:
 
     def _dtypes(self, kind: str, name: str) -> tuple[torch.dtype, ...]:
         """The dtypes of tensors for a pointer."""
+        if name in self.elements:
+            return (getattr(torch, self.elements[name]),)
         base = kind.removeprefix("const ").removesuffix(" *")
         if base == "void":
             return INDICES if name in self.indices else self.libraries.dtypes
@@ -258,7 +274,7 @@ class Launcher:
             )
             raise CaffeTypeError(
                 f"{self.checks.name}: {self.function} takes {len(self.passed)} arguments, {typed}: "
-                f"got {len(arguments)}"
+                f"got {len(arguments)}{_of_the_launch(name for _, name in self.passed[len(arguments) :])}"
             )
         by_name = {name: a for (_, name), a in zip(self.passed, arguments, strict=True)}
         pointers = [(t, n) for t, n in self.passed if t.endswith("*")]

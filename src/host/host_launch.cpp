@@ -30,6 +30,7 @@
 
 #include "host/cuda_runtime.h"
 #include "host_races.h"
+#include "host_shared.h"
 #include "host_signals.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -43,13 +44,14 @@ namespace cuda_host {
 __thread Part part;
 __thread volatile bool in_kernel = false, interrupted = false;
 __thread const char* stack_guard = nullptr;
+__thread const char* shared_guard = nullptr;
+__thread size_t shared_size = 0;
 
 namespace {
 
 constexpr int64_t kMaxThreadsPerBlock = 1024;
-constexpr int kMaxSharedBytes = 227 * 1024;  // the most of a block on a Hopper GPU
-constexpr int64_t kPartElements = 1 << 15;   // kRange: large beside a call, small enough to balance
-constexpr double kThreadPaysOff = 100e-6;    // seconds of work for which one more host thread pays
+constexpr int64_t kPartElements = 1 << 15;  // kRange: large beside a call, small enough to balance
+constexpr double kThreadPaysOff = 100e-6;   // seconds of work for which one more host thread pays
 
 struct Launch {
   dim3 grid, block;
@@ -122,7 +124,7 @@ class BlockRunner {
   uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source, const void* caller);
   unsigned int warp_ballot(unsigned int mask, int predicate);
   unsigned int live_lanes() { return warp().live; }
-  void* shared_bytes() { return shared_.get(); }
+  void* shared_bytes() { return shared_.begin(); }
 
   // The number of a thread in its block: of this one, or of another.
   static int flat(uint3 thread = threadIdx) {
@@ -152,8 +154,7 @@ class BlockRunner {
   jmp_buf scheduler_;
   char* stacks_ = nullptr;
   std::exception_ptr thrown_;
-  std::unique_ptr<char[]> shared_;
-  size_t shared_capacity_ = 0;
+  SharedMemory shared_;
 #if defined(__SANITIZE_ADDRESS__)
   void* scheduler_fake_stack_ = nullptr;
   const void* scheduler_stack_ = nullptr;
@@ -175,11 +176,8 @@ void BlockRunner::run(const Kernel& kernel, uint3 block) {
     warps_[w].live = lanes >= 32 ? 0xffffffffu : (1u << lanes) - 1;
     warps_[w].arrived = 0;
   }
-  if (kernel.launch.shared_bytes > shared_capacity_) {
-    shared_capacity_ = kernel.launch.shared_bytes;
-    shared_.reset(new char[shared_capacity_ + 64]);
-    race_finder.dynamic_shared_is(shared_.get(), shared_capacity_ + 64);
-  }
+  shared_.resize(kernel.launch.shared_bytes);
+  if (kernel.launch.shared_bytes) race_finder.dynamic_shared_is(shared_.begin(), kernel.launch.shared_bytes);
   try {
     while (!thrown_ && finished_ < total_) {
       if (started_ < total_) {
@@ -191,6 +189,9 @@ void BlockRunner::run(const Kernel& kernel, uint3 block) {
       }
     }
     if (thrown_) std::rethrow_exception(thrown_);
+    if (shared_.overflowed())
+      fail(kernel, "wrote outside of its dynamic shared memory: the launch asked for " +
+                       std::to_string(kernel.launch.shared_bytes) + " bytes");
   } catch (...) {
     abandon();
     throw;
@@ -603,10 +604,7 @@ void run_grid(Mode mode, const char* name, void (*call)(const void*), const void
   }
 }
 
-void* dynamic_shared_bytes() {
-  // Aligned to 64 bytes.
-  return reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(runner.shared_bytes()) + 63) & ~uintptr_t(63));
-}
+void* dynamic_shared_bytes() { return runner.shared_bytes(); }
 
 int lane() { return BlockRunner::flat() % 32; }
 int block_barrier(int predicate, Place place) { return runner.block_barrier(predicate, place); }

@@ -28,6 +28,19 @@ int third(const float *a, int64_t rows, void *stream);
 """
 
 
+def test_a_number_may_be_const_and_elements_may_be_halves(tmp_path):
+    text = "// x, y: float16\nint f(const uint16_t *x, uint16_t *y, const int n, void *stream);\n"
+    (tmp_path / "x.h").write_text(text + "int g(uint16_t *x, void *stream);\n")
+    functions = build_ffi.parse_declarations(tmp_path / "x.h")
+    assert functions["f"]["parameters"][:3] == [
+        ("const uint16_t *", "x"),
+        ("uint16_t *", "y"),
+        ("int", "n"),
+    ]
+    assert functions["f"]["elements"] == {"x": "float16", "y": "float16"}
+    assert functions["g"]["elements"] == {}
+
+
 def test_headers_are_read(tmp_path):
     (tmp_path / "x.h").write_text(HEADER)
     functions = build_ffi.parse_declarations(tmp_path / "x.h")

@@ -49,6 +49,7 @@ class Kernel(NamedTuple):
     carries: bool  # the loop's body changes a variable from outside, and a thread's next index would see it
     uses_thread_identity: bool  # threadIdx, __shared__, a barrier ..., maybe in a function that it calls
     writes_outside_loop: bool  # may write memory outside the loops, so each thread would write once
+    dynamic_shared: bool  # uses `extern __shared__`, maybe in a function or class that it names
     launches: tuple[Launch, ...]
     body: tuple[int, int]  # offsets of `{` and just after `}`
 
@@ -126,6 +127,9 @@ class Unit:
             carries=body.carries,
             uses_thread_identity=any(THREAD_IDENTITY.match(word) for word in reachable),
             writes_outside_loop=body.writes_outside_loop,
+            dynamic_shared=any(
+                function.name in s.dynamic_shared or reachable & s.dynamic_shared for s in self.sources
+            ),
             launches=launches,
             body=(function.body, function.end),
         )

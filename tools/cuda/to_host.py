@@ -23,14 +23,15 @@ from __future__ import annotations
 import os
 import re
 import sys
+from typing import NamedTuple
 
 from .analysis import RANGE_LOOPS, Unit
 from .launches import Launch
-from .lexer import compared_arch
-from .outline import Function
+from .lexer import Token, compared_arch
+from .outline import Function, split_commas
 from .rewrite import Rewriter, rewrite_files
 from .source import Source
-from .tokens import macro_body, position_from
+from .tokens import macro_body, match_brackets, position_from
 
 TEXTURE_FETCH = re.compile(r"(tex[123]D\w*|texCubemap\w*|surf[123]D\w*|surfCubemap\w*)\Z")
 NO_HOST_MEANING = {
@@ -169,38 +170,35 @@ class HostRewriter(Rewriter):
                 skipped.append(token)
             else:
                 kept.append(token)
-        shape = " ".join("name" if t.kind == "name" else t.text for t in kept)
-        declarators = re.search(r"name \[ \]( , name \[ \])*\Z", shape)
-        count = declarators.group().count("[") if declarators else 0
-        names = kept[len(kept) - 4 * count + 1 :: 4] if count else []
-        types = kept[: len(kept) - 4 * count + 1]
-        if not types or not names:
-            self._refuse(
-                declaration[0].start,
-                "extern __shared__ in an unusual form; write `extern __shared__ T name[];`",
-            )
-            return
-        type_text = " ".join(token.text for token in types)
+        arrays = [_Array.of(kept[a:b]) for a, b in split_commas(kept, match_brackets(kept), 0, len(kept))]
+        types = arrays[0].types if arrays and arrays[0] else []
         place = declaration[0].start
         in_function = in_macro or self.source.function_around(place) is not None
+        unlike = not in_function and len({array.sizes for array in arrays if array}) > 1
+        if not types or not all(arrays) or any(array.types for array in arrays[1:]) or unlike:
+            self._refuse(place, "extern __shared__ in an unusual form; write `extern __shared__ T name[];`")
+            return
         for token in skipped:
             self._edit(token.start, token.end, "")
-        for name in names:
-            if not in_function:
-                self._local_shared(name, type_text)
-            bracket = kept[kept.index(name) + 1]
-            end = kept[kept.index(name) + 2].start + 1
-            between = self.text[bracket.start + 1 : end - 1]
-            if in_function:
+        type_text = " ".join(token.text for token in types)
+        for array in arrays:
+            name, bracket, end = array.name, array.opening.start, array.closing.end
+            between, value = self.text[bracket + 1 : end - 1], array.value(type_text)
+            if in_function and array.sizes:
+                self._edit(name.start, name.start, "(*")
+                self._edit(bracket, end, f"{between})")
+                self._edit(array.end, array.end, f" = {value}")
+            elif in_function:
                 self._edit(name.start, name.start, "*")
-                self._edit(bracket.start, end, f"{between} = ::cuda_host::dynamic_shared<{type_text}>()")
+                self._edit(bracket, end, f"{between} = {value}")
             else:
-                self._edit(bracket.start, end, between)
+                self._local_shared(name, f"auto* {name.text} = {value};")
+                self._edit(bracket, array.end, between + "\n" * self.text.count("\n", end, array.end))
         if not in_function:
             self._edit(types[0].start, types[0].start, "static ::cuda_host::DynamicShared<")
-            self._edit(types[-1].end, types[-1].end, ">")
+            self._edit(types[-1].end, types[-1].end, f"{arrays[0].sizes}>")
 
-    def _local_shared(self, name, type_text: str):
+    def _local_shared(self, name, declaration: str):
         """Declare a pointer in each function of this file that uses dynamic shared memory from outside of it.
 
         An object cannot replace an array everywhere: reinterpret_cast cannot cast it, and a template cannot deduce T*
@@ -215,8 +213,34 @@ class HostRewriter(Rewriter):
             before = [tokens[i - 1] for i in uses if tokens[i - 1].text not in (".", "->", "::")]
             # A word before it is the type of a local variable of this name, which hides the one outside.
             if before and not any(token.kind == "name" and token.text != "return" for token in before):
-                declared = f" {type_text}* {name.text} = ::cuda_host::dynamic_shared<{type_text}>();"
-                self._edit(function.body + 1, function.body + 1, declared)
+                self._edit(function.body + 1, function.body + 1, f" {declaration}")
+
+
+class _Array(NamedTuple):
+    """An array of unknown size: T name[][32]."""
+
+    types: list[Token]  # before the name
+    name: Token
+    opening: Token  # the bracket after the name, and its partner
+    closing: Token
+    sizes: str  # of each element: "[32]"
+    end: int  # offset after it
+
+    @classmethod
+    def of(cls, tokens: list[Token]) -> _Array | None:
+        """None if the tokens are another declaration."""
+        at = next((i for i, token in enumerate(tokens) if token.text == "["), 0)
+        shape = [token.text for token in tokens[at : at + 2]]
+        partner, after = match_brackets(tokens), at + 2
+        while after < len(tokens) and tokens[after].text == "[" and after in partner:
+            after = partner[after] + 1
+        if not at or shape != ["[", "]"] or tokens[at - 1].kind != "name" or after != len(tokens):
+            return None
+        sizes = "".join(token.text for token in tokens[at + 2 :])
+        return cls(tokens[: at - 1], tokens[at - 1], tokens[at], tokens[at + 1], sizes, tokens[-1].end)
+
+    def value(self, type_text: str) -> str:
+        return f"::cuda_host::dynamic_shared<{type_text}{self.sizes}>()"
 
 
 if __name__ == "__main__":

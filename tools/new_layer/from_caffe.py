@@ -95,7 +95,9 @@ def callers(parts: Parts, path: Path) -> list[str]:
     if not names:
         return []
     called = re.compile(rf"\b({'|'.join(names)})\b")
-    places = sorted(x for folder in (path.parent, path.parent.parent) for x in folder.glob("*.c*"))
+    places = sorted(
+        x for folder in (path.parent, path.parent.parent) for x in folder.glob("*.c*") if x.is_file()
+    )
     found = [x for x in places if x.suffix in (".c", ".cc", ".cpp") and called.search(read(str(x)))]
     files = ", ".join(os.path.relpath(x, path.parent) for x in found)
     return [f"These files call its host code, and check the sizes: {files}."] if files else []

@@ -140,7 +140,7 @@ def test_launches_of_vector_loops_have_smaller_grids_and_blocks(tmp_path, kernel
     assert (wanted or f"<<<{config}>>>") in texts[""]
 
 
-@pytest.mark.parametrize("macro", ["#define GO(k, n) k##n<<<1, 2>>>()", "#define GO k<<<1, 2(x)"])
+@pytest.mark.parametrize("macro", ["#define GO(k, n) k<<<1, 2>>>(#n)", "#define GO k<<<1, 2(x)"])
 def test_launch_of_a_caffe_layer_that_cannot_get_the_stream(tmp_path, macro):
     (tmp_path / "x.cu").write_text(f"\n{macro}\n")
     path, folder = str(tmp_path / "x.cu"), LayerFolder(str(tmp_path))
