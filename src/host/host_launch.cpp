@@ -546,6 +546,11 @@ void trap() {
   throw std::runtime_error("__trap() was called, and not by a kernel");
 }
 
+void refuse(const char* why) {
+  caffe_leave("%s", why);
+  throw std::runtime_error(why);
+}
+
 cudaError_t allow_shared_bytes(int bytes) {
   if (bytes < 0 || bytes > kMaxSharedBytes) return pending_error = cudaErrorInvalidValue;
   size_t limit = shared_limit;

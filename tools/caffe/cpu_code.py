@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-from ..cuda.lexer import IS_DEFINED, Token
+from ..cuda.conditions import IS_DEFINED, Token
 from ..cuda.outline import Function, head_name
 from ..cuda.source import Source
 from ..cuda.tokens import position_from

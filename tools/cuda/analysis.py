@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from .conditions import HOST_BUILD
 from .launches import Launch, parse
 from .layer_folder import LayerFolder
-from .lexer import IS_DEFINED, Lexed
+from .lexer import Lexed
 from .outline import Function, Parameter
 from .source import Source, local_headers
 from .tokens import LOOP, macro_body, mask, position_from
@@ -69,7 +71,7 @@ class Unit:
         text: str,
         path: str,
         layer: LayerFolder | None = None,
-        defined: dict[str, int] = IS_DEFINED,
+        defined: Mapping[str, int] = HOST_BUILD,
         find=None,
         replaced: set[str] = frozenset(),
     ):

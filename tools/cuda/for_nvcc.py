@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from .analysis import Kernel, Unit
 from .launches import Launch
-from .lexer import IS_DEFINED
+from .conditions import IS_DEFINED
 from .rewrite import Rewriter, quoted, rewrite_files
 from .source import Source
 from .vector_loop import VectorLoop, decide

@@ -12,10 +12,8 @@ These are rewritten:
     #include "beside.cuh"          is rewritten as well, into the same place relative to the output
 
 No edit adds or removes a line, so with one #line all diagnostics name the user's own file. Code that cannot run on the
-host is refused as `path:line:column: error: why`. Code only for nvcc (#ifdef __CUDA_ARCH__) is ignored. In a comparison
-such as `#if __CUDA_ARCH__ >= 300` the value is that of an old GPU with shuffles (lexer.HOST_ARCH). If an #ifdef for
-nvcc chooses between an atomic and a plain operation, the host uses the atomic, because its threads also run in
-parallel.
+host is refused as `path:line:column: error: why`. An #if that asks for nvcc (__CUDACC__, __CUDA_ARCH__ >= 700) chooses what
+it does on a new GPU, if the host can run this (branches.py).
 """
 
 from __future__ import annotations
@@ -25,14 +23,14 @@ import re
 import sys
 
 from .analysis import RANGE_LOOPS, Unit
+from .branches import ASM, FOR_DEVICES, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
+from .conditions import ARCH, HOST_BUILD, Directive
 from .launches import Launch
-from .lexer import compared_arch
 from .outline import Function
-from .rewrite import Rewriter, rewrite_files
+from .rewrite import Rewriter, quoted, rewrite_files
 from .source import Source
 from .tokens import macro_body, position_from
 
-TEXTURE_FETCH = re.compile(r"(tex[123]D\w*|texCubemap\w*|surf[123]D\w*|surfCubemap\w*)\Z")
 NO_HOST_MEANING = {
     "asm": "inline PTX; write it in C++, or put it in #ifdef __CUDA_ARCH__ with an #else for the host",
     "texture": "texture reference (CUDA 12 removed them too); read the memory through a pointer",
@@ -40,11 +38,10 @@ NO_HOST_MEANING = {
     "groups": "cooperative groups; use __syncthreads() and the like",
 }
 
-# CUDA's headers that need a GPU. Caffe layers have some of them in include/legacy.
-NOT_ON_THE_HOST = re.compile(
-    r"(cub|thrust|cutlass|cute|cuda|nv)/\S+|(cooperative_groups(/\S+)?|mma|cuda_pipeline\w*|cuda_fp8|cuda_fp4|cublas\w*"
-    r"|cudnn\w*|cusparse\w*|cusolver\w*|cufft\w*|nccl|nvrtc|nvToolsExt|texture_\w+|surface_\w+)(\.h)?$"
-)
+ONLY_ON_A_GPU = "this branch has what only a GPU runs, and there is no #else"
+NOTHING_LEFT = f"on a new GPU (__CUDA_ARCH__ {NEWEST}) this leaves nothing of the kernel"
+# What nvcc's words mean in a macro, which device code expands.
+IN_MACROS = Choice({"__CUDACC__": 1, "__NVCC__": 1, ARCH: 1}, NEWEST)
 NO_HEADER = (
     "the host has no <{}>; put it, and what uses it, in #ifdef __CUDACC__ with an #else for the host, or build for CUDA"
     ' only (backends="cuda", BACKENDS=cuda)'
@@ -53,6 +50,8 @@ NO_HEADER = (
 
 class HostRewriter(Rewriter):
     """Rewrites one file for the host compiler."""
+
+    defined = HOST_BUILD
 
     def __init__(self, unit: Unit, source: Source):
         super().__init__(source)
@@ -68,13 +67,10 @@ class HostRewriter(Rewriter):
         self._words(source.lexed.tokens, in_macro=False)
         for macro in source.macros:
             self._words(macro_body(macro), in_macro=True)
-        for condition in source.lexed.conditions if source.lexed.arch else []:
-            for token in compared_arch(condition):
-                self._edit(token.start, token.end, str(source.lexed.arch))
+            for first, last, value in IN_MACROS.words(macro_body(macro)):
+                self._edit(first.start, last.end, value)
         for condition in source.lexed.conditions:
-            if (value := source.lexed.atomics.get(condition.start)) is not None:
-                lines = "\n" * self.text.count("\n", condition.start, condition.end)
-                self._edit(condition.start, condition.end, f"#if {value}" + lines)
+            self._condition(condition)
         for directive in source.lexed.directives if not unit.layer else []:
             named = re.search('[<"]([^>"\n]+)', self.text[directive.start : directive.end])
             if directive.word != "include" or not named or not NOT_ON_THE_HOST.match(named[1]):
@@ -85,6 +81,7 @@ class HostRewriter(Rewriter):
     def _kernel(self, function: Function, mode: str):
         # With [=] and mutable each thread has its own copy of the parameters. A `return` ends only that thread.
         opening = f' ::cuda_host::run(::cuda_host::{mode}, "{function.name}", [=]() mutable {{'
+        opening += self._nothing_left(function)
         self._edit(function.body + 1, function.body + 1, opening)
         self._edit(function.end - 1, function.end - 1, "}); ")
         if mode == "kRange":
@@ -93,6 +90,42 @@ class HostRewriter(Rewriter):
             for token in tokens[position_from(tokens, function.body) : position_from(tokens, function.end)]:
                 if token.text in RANGE_LOOPS:
                     self._edit(token.start, token.end, RANGE_LOOPS[token.text])
+
+    def _nothing_left(self, function: Function) -> str:
+        """What a kernel does whose body no branch for nvcc has left."""
+        lexed = self.source.lexed
+        first, last = (position_from(lexed.tokens, at) for at in (function.body + 1, function.end - 1))
+        inside = [c for c in lexed.conditions if function.body < c.start < function.end]
+        asked = [c for c in inside if c.start in lexed.choices]
+        if first < last or not asked or any(lexed.choices[c.start].refused for c in asked):
+            return ""
+        return self._ends(lexed.position(asked[0].start)[0], NOTHING_LEFT)
+
+    def _in_device_code(self, offset: int) -> bool:
+        function = self.source.function_around(offset)
+        return function is not None and bool(function.words & FOR_DEVICES)
+
+    def _condition(self, condition: Directive):
+        """Write the values of nvcc's words into a condition."""
+        choice = self.source.lexed.choices.get(condition.start)
+        words = choice.words(condition.tokens) if choice else []
+        for first, last, value in words:
+            negated = condition.word == "ifndef"
+            splices = "\\\n" * self.text.count("\n", first.start, last.end)
+            self._edit(first.start, last.end, (str(1 - int(value)) if negated else value) + splices)
+        if words and condition.word in ("ifdef", "ifndef"):
+            at = self.text.index(condition.word, condition.start)
+            self._edit(at, at + len(condition.word), "if")
+        if choice and choice.refused and choice.refused[0] == condition.end:
+            line = self.source.lexed.position(condition.start)[0]
+            start, end = choice.refused
+            lines = self.text.count("\n", start, end)
+            self._edit(start, end, "\n" + self._ends(line, ONLY_ON_A_GPU) + "\n" * (lines - 1))
+
+    def _ends(self, line: int, why: str) -> str:
+        """A statement that ends the kernel with an error."""
+        name = quoted(os.path.basename(self.source.path))
+        return f' ::cuda_host::refuse("{name}:{line}: {why}");'
 
     def _launch(self, launch: Launch):
         """Move the configuration in front of the callee. The text between, with its lines, stays."""
@@ -116,7 +149,9 @@ class HostRewriter(Rewriter):
                 # Two barriers on one line are two places.
                 column = self.source.lexed.position(token.start)[1]
                 self._edit(tokens[i + 2].start, tokens[i + 2].start, f"__LINE__, {column}")
-            elif word in ("asm", "__asm__", "__asm") and after in ("(", "volatile", "__volatile__"):
+            elif word == ARCH and not in_macro and self._in_device_code(token.start):
+                self._edit(token.start, token.end, str(NEWEST))
+            elif word in ASM and after in ("(", "volatile", "__volatile__"):
                 self._refuse(token.start, NO_HOST_MEANING["asm"])
             elif word == "texture" and after == "<" and before != "::":
                 self._refuse(token.start, NO_HOST_MEANING["texture"])
