@@ -1,8 +1,9 @@
 """Which branches of #if the host gets, where they ask for nvcc: those that a new GPU gets.
 
-In device code __CUDA_ARCH__ is the architecture of a new GPU, and in host code it is undefined, as with nvcc. Such a branch
-may have what only a GPU can run, such as PTX. Then the host gets the branch of the newest architecture that it can run, or
-in the end that of a compiler without CUDA. If this branch is empty in a function, the code ends with an error when it runs.
+In device code __CUDA_ARCH__ is the architecture of a new GPU, and in host code it is undefined, as with nvcc. Such a
+branch may have what only a GPU can run, such as PTX. Then the host gets the branch of the newest architecture that it can
+run, or in the end that of a compiler without CUDA. If this branch is empty in a function, the code ends with an error
+when it runs.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ def _is_bad(branch: _Branch) -> bool:
             text = item.text
             if item.kind == "name" and (text in ASM or text == "texture" or TEXTURE_FETCH.match(text)):
                 return True
-            if text == "::" and before in LIBRARIES or before == "namespace" and text in LIBRARIES:
+            if (text == "::" and before in LIBRARIES) or (before == "namespace" and text in LIBRARIES):
                 return True
             before = text
     return False
@@ -183,9 +184,9 @@ class _Places:
     def __init__(self, listed: Iterable[Token | Directive]):
         self.devices = set(FOR_DEVICES)
         for item in listed:
-            if isinstance(item, Directive) and item.word == "define" and item.tokens:
-                if any(t.text in self.devices for t in item.tokens[1:]):
-                    self.devices.add(item.tokens[0].text)
+            is_macro = isinstance(item, Directive) and item.word == "define"
+            if is_macro and any(t.text in self.devices for t in item.tokens[1:]):
+                self.devices.add(item.tokens[0].text)
         self.braces: list[str] = []
         self.head: list[str] = []
         self.saved: list[tuple[list[str], list[str]]] = []

@@ -12,8 +12,8 @@ These are rewritten:
     #include "beside.cuh"          is rewritten as well, into the same place relative to the output
 
 No edit adds or removes a line, so with one #line all diagnostics name the user's own file. Code that cannot run on the
-host is refused as `path:line:column: error: why`. An #if that asks for nvcc (__CUDACC__, __CUDA_ARCH__ >= 700) chooses what
-it does on a new GPU, if the host can run this (branches.py).
+host is refused as `path:line:column: error: why`. An #if that asks for nvcc (__CUDACC__, __CUDA_ARCH__ >= 700) chooses
+what it does on a new GPU, if the host can run this (branches.py).
 """
 
 from __future__ import annotations
