@@ -8,6 +8,7 @@ namespace cuda_host {
 // Replace *address by change(*address). Returns the old value.
 template <typename T, typename Change>
 inline T atomic_change(T* address, Change change) {
+  may_spin();
   T before;
   __atomic_load(address, &before, __ATOMIC_RELAXED);
   T after;
@@ -36,6 +37,7 @@ inline T atomic_change(T* address, Change change) {
   CAFFE_HOST_ATOMIC(type, atomicOr, old | value)                                                     \
   CAFFE_HOST_ATOMIC(type, atomicXor, old ^ value)                                                    \
   inline type atomicCAS(type* address, type compare, type value) {                                   \
+    cuda_host::may_spin();                                                                           \
     __atomic_compare_exchange(address, &compare, &value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED); \
     return compare;                                                                                  \
   }
@@ -50,6 +52,14 @@ CAFFE_HOST_ATOMIC(unsigned int, atomicDec, old == 0u || old > value ? value : ol
 #undef CAFFE_HOST_ATOMIC_ARITHMETIC
 #undef CAFFE_HOST_ATOMIC_INTEGER
 
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_block() {}
+inline void __threadfence() {
+  cuda_host::may_spin();
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+inline void __threadfence_block() {
+  cuda_host::may_spin();
+  __asm__ volatile(
+      "" ::
+          : "memory");  // the compiler keeps the order, as the processor does for one host thread
+}
 inline void __threadfence_system() { __threadfence(); }

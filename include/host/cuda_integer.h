@@ -153,4 +153,4 @@ CAFFE_HOST_STORE(__stwt)
 
 // On a GPU the kernel ends with an error.
 [[noreturn]] inline void __trap() { cuda_host::trap(); }
-inline void __nanosleep(unsigned int) {}
+inline void __nanosleep(unsigned int) { cuda_host::spin(); }

@@ -51,3 +51,18 @@ struct dim3 {
 // Set by the launcher (src/host/host_launch.cpp) before each call of a kernel's body.
 extern __thread uint3 threadIdx, blockIdx, blockDim, gridDim;
 constexpr int warpSize = 32;
+
+namespace cuda_host {
+// Let the other threads run, of this block and of others.
+void spin();
+extern __thread unsigned int spins;
+// A thread may wait here for another one: at an atomic, and in a loop that reads volatile memory (tools/cuda/to_host.py).
+#ifdef CAFFE_HOST_RACES  // in the launcher, whose accesses are not the kernel's
+bool may_spin();
+#else
+inline bool may_spin() {
+  if (++spins % 1024 == 0) spin();
+  return true;
+}
+#endif
+}  // namespace cuda_host

@@ -9,6 +9,7 @@ These are rewritten:
     extern __shared__ T s[];       a pointer; outside functions, an object, and a pointer where it is used
     static __shared__ T x;         __shared__ T x;
     __syncthreads()                __syncthreads(__LINE__, 5): its column, by which the launcher knows it
+    while (*flag == 0);            while (::cuda_host::may_spin() && (*flag == 0));, if flag is volatile
     #include "beside.cuh"          is rewritten as well, into the same place relative to the output
 
 No edit adds or removes a line, so with one #line all diagnostics name the user's own file. Code that cannot run on the
@@ -31,6 +32,8 @@ from .rewrite import Rewriter, quoted, rewrite_files
 from .source import Source
 from .tokens import macro_body, position_from
 
+# The functions that need to know where they stand.
+PLACES = {"__syncthreads", "__activemask"}
 NO_HOST_MEANING = {
     "asm": "inline PTX; write it in C++, or put it in #ifdef __CUDA_ARCH__ with an #else for the host",
     "texture": "texture reference (CUDA 12 removed them too); read the memory through a pointer",
@@ -46,6 +49,25 @@ NO_HEADER = (
     "the host has no <{}>; put it, and what uses it, in #ifdef __CUDACC__ with an #else for the host, or build for CUDA"
     ' only (backends="cuda", BACKENDS=cuda)'
 )
+
+
+def volatile_names(source: Source) -> set[str]:
+    """The names of volatile memory, and of functions that read it."""
+    tokens, names = source.lexed.tokens, {"volatile"}
+    for i, token in enumerate(tokens):
+        if token.text != "volatile":
+            continue
+        for j in range(i + 1, min(i + 12, len(tokens) - 1)):
+            if tokens[j].kind == "name" and tokens[j + 1].text in (";", ",", ")", "=", "["):
+                names.add(tokens[j].text)
+                break
+        around = source.function_around(token.start)
+        if around is not None and not around.is_kernel:
+            names.add(around.name)
+    for function in source.functions:
+        if not function.is_kernel and any("volatile" in p.type.split() for p in function.parameters):
+            names.add(function.name)
+    return names
 
 
 class HostRewriter(Rewriter):
@@ -64,6 +86,7 @@ class HostRewriter(Rewriter):
                 self._kernel(function, modes[function.body, function.end])
         for launch in source.launches:
             self._launch(launch)
+        self._spinning_loops(unit)
         self._words(source.lexed.tokens, in_macro=False)
         for macro in source.macros:
             self._words(macro_body(macro), in_macro=True)
@@ -145,8 +168,8 @@ class HostRewriter(Rewriter):
             before = tokens[i - 1].text if i else ""
             if word == "__shared__":
                 self._shared(tokens, i, in_macro)
-            elif word == "__syncthreads" and [t.text for t in tokens[i + 1 : i + 3]] == ["(", ")"]:
-                # Two barriers on one line are two places.
+            elif word in PLACES and [t.text for t in tokens[i + 1 : i + 3]] == ["(", ")"]:
+                # Two on one line are two places.
                 column = self.source.lexed.position(token.start)[1]
                 self._edit(tokens[i + 2].start, tokens[i + 2].start, f"__LINE__, {column}")
             elif word == ARCH and not in_macro and self._in_device_code(token.start):
@@ -159,6 +182,53 @@ class HostRewriter(Rewriter):
                 self._refuse(token.start, NO_HOST_MEANING["fetch"])
             elif word == "cooperative_groups":
                 self._refuse(token.start, NO_HOST_MEANING["groups"])
+
+    # ------------------------------------------------------------------------ loops that wait
+
+    def _spinning_loops(self, unit: Unit):
+        """Let other threads run in loops that read volatile memory, or that do nothing else."""
+        tokens, partner = self.source.lexed.tokens, self.source.lexed.partner
+        names = {name for source in unit.sources for name in volatile_names(source)}
+        for i, token in enumerate(tokens[:-1]):
+            if token.text not in ("while", "for") or tokens[i + 1].text != "(" or i + 1 not in partner:
+                continue
+            close = partner[i + 1]
+            is_do = i and tokens[i - 1].text == "}" and tokens[partner.get(i - 1, 0) - 1].text == "do"
+            first = partner[i - 1] if is_do else i
+            last = self._end_of_statement(close + 1)
+            empty = not is_do and tokens[close + 1 : close + 2] and tokens[close + 1].text == ";"
+            if not empty and not any(t.text in names for t in tokens[first:last]):
+                continue
+            if self._in_device_code(token.start):
+                self._may_spin(token.text, i + 1, close)
+
+    def _end_of_statement(self, index: int) -> int:
+        """The index after the statement that begins there; of `if` and the like, after its first part."""
+        tokens, partner = self.source.lexed.tokens, self.source.lexed.partner
+        while index < len(tokens) and tokens[index].text != ";":
+            if tokens[index].text == "{":
+                return partner.get(index, index) + 1
+            index = partner.get(index, index) + 1 if tokens[index].text in ("(", "[") else index + 1
+        return index + 1
+
+    def _may_spin(self, word: str, opening: int, close: int):
+        """Ask in the condition of a loop."""
+        tokens, partner = self.source.lexed.tokens, self.source.lexed.partner
+        start, end = tokens[opening].end, tokens[close].start
+        if word == "for":
+            parts, i = [], opening + 1
+            while i < close:
+                if tokens[i].text == ";":
+                    parts.append(tokens[i])
+                i = partner.get(i, i) + 1 if tokens[i].text in ("(", "[", "{") else i + 1
+            if len(parts) != 2:
+                return
+            start, end = parts[0].end, parts[1].start
+        if self.text[start:end].strip():
+            self._edit(start, start, "::cuda_host::may_spin() && (")
+            self._edit(end, end, ")")
+        else:
+            self._edit(start, start, " ::cuda_host::may_spin()")
 
     # ------------------------------------------------------------------------ shared variables
 
