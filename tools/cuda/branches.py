@@ -1,8 +1,8 @@
 """Which branches of #if the host gets, where they ask for nvcc: those that a new GPU gets.
 
 In device code __CUDA_ARCH__ is the architecture of a new GPU, and in host code it is undefined, as with nvcc. Such a
-branch may have what only a GPU can run, such as PTX. Then the host gets the branch of the newest architecture that it
-run, or in the end that of a compiler without CUDA. If this branch is empty in a function, the code ends with an error
+branch may have what only a GPU can run, such as PTX. Then the host gets the branch of the newest architecture that
+it can run, or in the end that of a compiler without CUDA. If this branch is empty in a function, the code ends with an error
 when it runs.
 """
 

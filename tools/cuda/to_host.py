@@ -9,6 +9,7 @@ These are rewritten:
     extern __shared__ T s[];       a pointer; outside functions, an object, and a pointer where it is used
     static __shared__ T x;         __shared__ T x;
     __syncthreads()                __syncthreads(__LINE__, 5): its column, by which the launcher knows it
+    (int)x, int i = x;             ::cuda_host::to<int>(x), int i = ::cuda_host::to<int>(x); (casts.py)
     while (*flag == 0);            while (::cuda_host::may_spin() && (*flag == 0));, if flag is volatile
     #include "beside.cuh"          is rewritten as well, into the same place relative to the output
 
@@ -25,12 +26,13 @@ import sys
 
 from .analysis import RANGE_LOOPS, Unit
 from .branches import ASM, FOR_DEVICES, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
+from .casts import casts
 from .conditions import ARCH, HOST_BUILD, Directive
 from .launches import Launch
 from .outline import Function
 from .rewrite import Rewriter, quoted, rewrite_files
 from .source import Source
-from .tokens import macro_body, position_from
+from .tokens import macro_body, match_brackets, position_from
 
 # The functions that need to know where they stand.
 PLACES = {"__syncthreads", "__activemask"}
@@ -87,11 +89,20 @@ class HostRewriter(Rewriter):
         for launch in source.launches:
             self._launch(launch)
         self._spinning_loops(unit)
+        for function in source.functions:
+            if function.words & FOR_DEVICES:
+                tokens = source.lexed.tokens
+                within = (position_from(tokens, at) for at in (function.body + 1, function.end - 1))
+                for start, end, text in casts(tokens, source.lexed.partner, *within):
+                    self._edit(start, end, text)
         self._words(source.lexed.tokens, in_macro=False)
         for macro in source.macros:
             self._words(macro_body(macro), in_macro=True)
             for first, last, value in IN_MACROS.words(macro_body(macro)):
                 self._edit(first.start, last.end, value)
+            body = macro_body(macro)
+            for start, end, text in casts(body, match_brackets(body), 0, len(body)):
+                self._edit(start, end, text)
         for condition in source.lexed.conditions:
             self._condition(condition)
         for directive in source.lexed.directives if not unit.layer else []:
