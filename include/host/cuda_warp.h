@@ -22,6 +22,7 @@ void warp_barrier(unsigned int mask);
 unsigned int active_lanes(Place place);
 // Wait for all threads of the grid, which was launched by cudaLaunchCooperativeKernel.
 void grid_barrier(Place place);
+bool is_cooperative();
 int lane();
 
 // Publish `bits`, wait for the lanes of `mask`, and return what lane `source` published. If this lane has returned,

@@ -133,6 +133,7 @@ class BlockRunner {
   unsigned int active_lanes(Place place);
   void spin();
   void grid_barrier(Place place);
+  bool is_cooperative() const { return kernel_->launch.cooperative; }
   void* shared_bytes() { return shared_.get(); }
 
   // The number of a thread in its block: of this one, or of another.
@@ -800,6 +801,7 @@ int block_barrier(int predicate, Place place) { return runner.block_barrier(pred
 void warp_barrier(unsigned int mask) { runner.warp_barrier(mask, true); }
 unsigned int active_lanes(Place place) { return runner.active_lanes(place); }
 void grid_barrier(Place place) { runner.grid_barrier(place); }
+bool is_cooperative() { return runner.is_cooperative(); }
 void spin() { runner.spin(); }
 #ifdef CAFFE_HOST_RACES
 bool may_spin() {

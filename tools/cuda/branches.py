@@ -1,9 +1,9 @@
 """Which branches of #if the host gets, where they ask for nvcc: those that a new GPU gets.
 
 In device code __CUDA_ARCH__ is the architecture of a new GPU, and in host code it is undefined, as with nvcc. Such a
-branch may have what only a GPU can run, such as PTX. Then the host gets the branch of the newest architecture that
-it can run, or in the end that of a compiler without CUDA. If this branch is empty in a function, the code ends with an error
-when it runs.
+branch may have what only a GPU can run, such as PTX. Then the host gets the branch of the newest architecture that it
+can run, or in the end that of a compiler without CUDA. If this branch is empty in a function, the code ends with an
+error when it runs.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ ASM = {"asm", "__asm__", "__asm"}
 TEXTURE_FETCH = re.compile(r"(tex[123]D\w*|texCubemap\w*|surf[123]D\w*|surfCubemap\w*)\Z")
 # CUDA's headers that need a GPU. Caffe layers have some of them in include/legacy.
 NOT_ON_THE_HOST = re.compile(
-    r"(cub|thrust|cutlass|cute|cuda|nv)/\S+|(cooperative_groups(/\S+)?|mma|cuda_pipeline\w*|cuda_fp8|cuda_fp4|cublas\w*"
+    r"(cub|thrust|cutlass|cute|cuda|nv)/\S+|(mma|cuda_pipeline\w*|cuda_fp8|cuda_fp4|cublas\w*"
     r"|cudnn\w*|cusparse\w*|cusolver\w*|cufft\w*|nccl|nvrtc|nvToolsExt|texture_\w+|surface_\w+)(\.h)?$"
 )
-LIBRARIES = {"cub", "thrust", "cutlass", "cute", "nvcuda", "wmma", "cooperative_groups"}
+LIBRARIES = {"cub", "thrust", "cutlass", "cute", "nvcuda", "wmma"}
 FOR_DEVICES = {"__device__", "__global__"}
 # A macro that another file defines, such as HOST_DEVICE_INLINE.
 DEVICE_MACRO = re.compile(r"[A-Z0-9_]*(DEVICE|GLOBAL|KERNEL|CUDA|GPU|HD)[A-Z0-9_]*\Z")

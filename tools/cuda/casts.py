@@ -1,7 +1,7 @@
 """Find conversions to integers in device code, which of a real number that does not fit give what a GPU gives.
 
-Found are (int)x, int(x), static_cast<int>(x) and `int name = x`. An assignment to a variable whose type stands elsewhere
-is not found.
+Found are (int)x, int(x), static_cast<int>(x) and `int name = x`. An assignment to a variable whose type stands
+elsewhere is not found.
 """
 
 from __future__ import annotations

@@ -40,7 +40,6 @@ NO_HOST_MEANING = {
     "asm": "inline PTX; write it in C++, or put it in #ifdef __CUDA_ARCH__ with an #else for the host",
     "texture": "texture reference (CUDA 12 removed them too); read the memory through a pointer",
     "fetch": "texture or surface access; read the memory through a pointer",
-    "groups": "cooperative groups; use __syncthreads() and the like",
 }
 
 ONLY_ON_A_GPU = "this branch has what only a GPU runs, and there is no #else"
@@ -191,8 +190,6 @@ class HostRewriter(Rewriter):
                 self._refuse(token.start, NO_HOST_MEANING["texture"])
             elif TEXTURE_FETCH.match(word) and after in ("(", "<") and before not in (".", "->", "::"):
                 self._refuse(token.start, NO_HOST_MEANING["fetch"])
-            elif word == "cooperative_groups":
-                self._refuse(token.start, NO_HOST_MEANING["groups"])
 
     # ------------------------------------------------------------------------ loops that wait
 
