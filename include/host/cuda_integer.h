@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cuda_api.h"
+#include "cuda_simd.h"
 
 // The number of set bits, and the position of the first and last one. For 0, ffs is 0 and clz the full width,
 // as in CUDA.

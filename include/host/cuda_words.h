@@ -11,6 +11,9 @@
 #define __managed__
 #define __grid_constant__
 #define __launch_bounds__(...)
+#define __maxnreg__(...)
+#define __cluster_dims__(...)
+#define __builtin_assume(...) ((void)0)
 #define __forceinline__ inline __attribute__((always_inline))
 // __noinline__ is not a macro: glibc's and libstdc++'s headers use it inside of __attribute__.
 #define __align__(bytes) __attribute__((aligned(bytes)))
