@@ -23,8 +23,8 @@ import sys
 from typing import NamedTuple
 
 from .analysis import Kernel, Unit
+from .conditions import IS_DEFINED
 from .launches import Launch
-from .lexer import IS_DEFINED
 from .rewrite import Rewriter, quoted, rewrite_files
 from .source import Source
 from .vector_loop import VectorLoop, decide

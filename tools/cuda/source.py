@@ -8,13 +8,14 @@ grammar, and a result counts only if it agrees with the brackets. Nothing is lef
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
 from ..files import read
+from .conditions import HOST_BUILD, Token
 from .launches import Launch, find_launches
-from .lexer import IS_DEFINED, Lexed, Token
+from .lexer import Lexed
 from .outline import Outline
 from .tokens import macro_body, match_brackets
 
@@ -54,7 +55,7 @@ def _first_joined(tokens: list[Token], start: int) -> int:
 class Source(Outline):
     """One parsed file."""
 
-    def __init__(self, text: str, path: str, defined: dict[str, int] = IS_DEFINED):
+    def __init__(self, text: str, path: str, defined: Mapping[str, int] = HOST_BUILD):
         super().__init__(Lexed(text, defined))
         self.text, self.path, self.defined = text, path, defined
         self.macros = [d for d in self.lexed.directives if d.word == "define" and d.tokens]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..cuda.analysis import Kernel, Unit
-from ..cuda.lexer import Directive, Token, evaluate, items
+from ..cuda.lexer import Directive, Lexed, Token, items
 from ..cuda.outline import head_name, skip_angles, split_commas
 from ..cuda.source import Source
 from ..cuda.tokens import macro_body, position_from
@@ -329,12 +329,12 @@ class Cutter:
             item = directives.get(piece.start)
             if item and item.word in OPENING_DIRECTIVES:
                 outer = stack[-1][2] if stack else True
-                value = _condition(item, defined, self.source.lexed.arch)
+                value = _condition(item, defined, self.source.lexed)
                 stack.append([outer, value, outer and value])
             elif item and item.word in ("elif", "else") and stack:
                 outer, was_active, _ = stack[-1]
                 value = not was_active and (
-                    item.word == "else" or _condition(item, defined, self.source.lexed.arch)
+                    item.word == "else" or _condition(item, defined, self.source.lexed)
                 )
                 stack[-1] = [outer, was_active or value, outer and value]
             elif item and item.word == CLOSING_DIRECTIVE and stack:
@@ -423,8 +423,8 @@ class Cutter:
         return [tokens[a:b] for a, b in split_commas(tokens, partner, first + 2, after - 1)]
 
 
-def _condition(directive: Directive, defined: set[str], arch: int) -> bool:
-    value = evaluate(directive, arch=arch)
+def _condition(directive: Directive, defined: set[str], lexed: Lexed) -> bool:
+    value = lexed.value(directive)
     if value is not None:
         return bool(value)
     words = [t.text for t in directive.tokens]

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-from tools.cuda.lexer import IS_DEFINED, Token
+from tools.cuda.conditions import IS_DEFINED, Token
 from tools.cuda.outline import Function, head_name
 from tools.cuda.source import Source
 from tools.cuda.tokens import position_from

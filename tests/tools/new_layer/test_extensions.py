@@ -182,7 +182,7 @@ def build_shift(folder):
     done = new_from(folder, "shift", SHIFT, file="src/shift_kernel.cu")
     assert done.returncode == 0, done.stderr
     assert "and check the sizes: ../shift_cuda.cpp.\n" in done.stdout
-    assert "On the processor this is false: #if __CUDA_ARCH__ >= 700. Look at its #else.\n" in done.stdout
+    assert "On the processor" not in done.stdout
     assert "// These files call its host code" in (folder / "layers" / "shift" / "shift.cu").read_text()
     done = make("libraries", f"LAYERS_DIR={folder}/layers", "NVCC=", timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
