@@ -15,7 +15,8 @@ from .extension import raw_stream
 from .launcher import is_fake
 from .layer import Layer
 from .library import FLOATING, backend_of, backends_here
-from .operator import name_and_library, once, operator
+from .named import name_and_library
+from .operator import once, operator
 from .tracing import explain_onnx, fx_node, refuse_script
 
 __all__ = [

@@ -11,6 +11,7 @@ from torch.autograd import forward_ad
 from .. import _edge
 from .._backends import BACKENDS
 from .errors import CaffeRuntimeError
+from .tracing import traces_before_dispatch
 
 try:
     from . import _call
@@ -69,6 +70,8 @@ def of_torch() -> dict:
         "modes": torch._C._len_torch_dispatch_stack,
         "tracing": torch._C._is_tracing,
         "autocasting": torch._C._is_any_autocast_enabled,
+        "function_modes": torch._C._len_torch_function_stack,
+        "traces_before_dispatch": traces_before_dispatch,
         "deterministic": torch._C._get_deterministic_algorithms,
         "grad_enabled": torch.is_grad_enabled,
         "get_num_threads": torch.get_num_threads,

@@ -5,6 +5,7 @@ arguments, Python converts them here and calls C again, or raises the error that
 """
 
 import ast
+import functools
 import inspect
 import math
 import struct
@@ -18,8 +19,10 @@ from . import extension
 from .checks import Checks
 from .errors import PLAIN, CaffeRuntimeError, CaffeTypeError, dtype_name
 from .extension import DTYPES
+from .launcher_operator import register
 from .library import INDICES, Libraries, backend_of
 from .planning import STREAM_VALUE, Launched, watcher
+from .tracing import explain_onnx, is_recorded, launches
 
 _NO_BUILTINS = {"__builtins__": {}}
 # The bits of a C integer type, by its words besides `int` and the sign. The same on every supported system.
@@ -203,10 +206,35 @@ class Launcher:
     # ------------------------------------------------------------------- arguments that C does not accept
 
     def careful(self, *arguments, **named):
-        """Convert the arguments of a call, and call C again. If they are wrong, the error names one."""
-        arguments = self._converted(arguments, named)
-        if arguments is None:
+        """Run any call. Where torch must see it, it is a call of an operator; within a shape function it is nothing."""
+        arguments = self._counted(arguments, named)
+        if self.returns_number:
+            return self._run(*arguments)
+        if not launches():
             return None
+        if watcher() is None and is_recorded(arguments):
+            return self._recorded(arguments)
+        return self._run(*arguments)
+
+    def _recorded(self, arguments: tuple) -> None:
+        """Call the operator of torch.library, which tracers and modes see."""
+        tensors = {n: a for (_, n), a in zip(self.passed, arguments, strict=True) if isinstance(a, Tensor)}
+        self._check_tensors(tensors)
+        explain_onnx(self.checks.name, self.torch_op)
+        self.torch_op(*arguments)
+
+    @functools.cached_property
+    def torch_op(self):
+        """The operator of torch.library. It is defined when a graph needs it."""
+        parameters = [(kind, name) for kind, name in self.passed if kind != "Tensor"]
+        operator, self._library = register(
+            self.libraries.module, self.function, parameters, self.may_be_null, self._run
+        )
+        return operator
+
+    def _run(self, *arguments):
+        """Convert the arguments of a call, and call C. If they are wrong, the error names one."""
+        arguments = self._converted(arguments)
         first = next(a for a in arguments if isinstance(a, Tensor))
         # Without torch's exchange API C reads data_ptr, which planning's Reads would take for a read by the layer's
         # function.
@@ -243,8 +271,8 @@ class Launcher:
             library, self.function, kinds, tuple((values | {"stream": STREAM_VALUE})[n] for n in names)
         )
 
-    def _converted(self, arguments: tuple, named: dict) -> tuple | None:
-        """The arguments, converted for C. None if there is nothing to do."""
+    def _counted(self, arguments: tuple, named: dict) -> tuple:
+        """An argument for each parameter that is passed."""
         names = ", ".join(name for _, name in self.passed)
         if named:
             raise CaffeTypeError(
@@ -260,10 +288,12 @@ class Launcher:
                 f"{self.checks.name}: {self.function} takes {len(self.passed)} arguments, {typed}: "
                 f"got {len(arguments)}"
             )
+        return arguments
+
+    def _converted(self, arguments: tuple) -> tuple:
+        """The arguments, converted for C."""
         by_name = {name: a for (_, name), a in zip(self.passed, arguments, strict=True)}
         pointers = [(t, n) for t, n in self.passed if t.endswith("*")]
-        if any(is_fake(a) for a in arguments) and not self.returns_number:
-            return None  # shape propagation (torch.compile, opcheck): only the outputs' shapes matter
         values = dict(by_name)
         if self.returns_number:
             values["like"] = self._like(by_name["like"])

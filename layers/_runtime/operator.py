@@ -11,7 +11,7 @@
         return top_diff
 
 The function allocates and launches, and its result depends only on its arguments. Eager calls and autograd run it. It
-is also torch.compile's shape function, because launches do nothing on fake tensors.
+is also torch.compile's shape function, in which launches do nothing.
 
 There are two ways to make a call. The short way is a builtin (src/edge/call_short.h), which runs a call by the plan of
 an earlier call of the same kind. The careful way, `Operator.careful`, makes all other calls, and words the errors.
@@ -31,38 +31,14 @@ from . import extension
 from .errors import PLAIN, CaffeRuntimeError, CaffeTypeError, CaffeValueError
 from .layer import Layer
 from .library import how_to_build
+from .named import name_and_library
 from .planning import run_and_plan
 from .schema import schema_of, tensor_kind
-from .tracing import explain_onnx, refuse_script
+from .tracing import explain_onnx, refuse_script, traces_before_dispatch, without_launches
 
 CASTS = ("promote", "lower", "float32", "none")
 # The dtypes that autocast casts. It leaves doubles as they are.
 _CASTABLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
-# By torch's name of an operator: the module that defined it, and the library. This is kept in a module of torch,
-# because torch's operators outlive this module if somebody drops `layers` from sys.modules to import it again.
-_defined: dict[str, tuple[str, torch.library.Library]] = vars(torch.library).setdefault(
-    "_defined_by_layers", {}
-)
-
-
-def name_and_library(module: str, function: str) -> tuple[str, torch.library.Library]:
-    """torch's name for a function of a layer's package, `namespace::function`, and a library to define it in.
-
-    It replaces that of an earlier import or reload. CaffeValueError if another package has the name.
-    """
-    namespace = module.replace(".", "_")
-    name = f"{namespace}::{function}"
-    if name in _defined:
-        owner, library = _defined[name]
-        if owner != module:
-            raise CaffeValueError(
-                f"{module}: torch has {owner}'s operator as {name}, and this package's would get the same name. "
-                "Rename one of the packages"
-            )
-        library._destroy()
-    library = torch.library.Library(namespace, "FRAGMENT")
-    _defined[name] = module, library
-    return name, library
 
 
 def operator(layer: Layer, *, autocast: str = "promote", stays_float: collections.abc.Sequence[str] = ()):
@@ -229,7 +205,8 @@ class Operator:
 
     @staticmethod
     def _is_exotic(tensors) -> bool:
-        if torch._C._len_torch_dispatch_stack() or torch._C._are_functorch_transforms_active():
+        modes = torch._C._len_torch_dispatch_stack() or traces_before_dispatch()
+        if modes or torch._C._are_functorch_transforms_active():
             return True
         # Batched: of autograd.grad's is_grads_batched, and jacobian's vectorize.
         batched = torch._C._functorch.is_legacy_batchedtensor
@@ -254,10 +231,11 @@ class Operator:
         return self.plain(*self.bound(arguments, named))
 
     def shape(self, *arguments, **named):
-        """The shape function for torch.ops: on fake tensors launches do nothing."""
+        """The shape function for torch.ops: launches do nothing."""
         arguments = self.bound(arguments, named)
         self.refuse(*arguments, meta=True)
-        return self.function(*arguments)
+        with without_launches():
+            return self.function(*arguments)
 
     def plain(self, *arguments):
         """Run a call of plain tensors that needs no gradient."""

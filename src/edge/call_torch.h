@@ -190,6 +190,10 @@ struct Torch : Named {
   PyObject *is_neg = object("is_neg"), *requires_grad = object("requires_grad");
   // Functions: is there any?
   PyObject *modes = object("modes"), *tracing = object("tracing"), *autocasting = object("autocasting");
+  // Functions: is there a mode of torch's Python functions? Does a tracer watch before the dispatcher does? It never
+  // does without such a mode.
+  PyObject *function_modes = object("function_modes"),
+           *traces_before_dispatch = object("traces_before_dispatch");
   // A function: may empty tensors have to be filled?
   PyObject* deterministic = object("deterministic");
   // Functions.
@@ -267,7 +271,10 @@ struct Torch : Named {
     return found;
   }
   // Does torch do more with a call than to run it?
-  bool is_watching() const { return ask(modes) || ask(tracing) || has_tangents(); }
+  bool is_watching() const {
+    return ask(modes) || ask(tracing) || has_tangents() ||
+           (ask(function_modes) && ask(traces_before_dispatch));
+  }
   static bool ask(PyObject* function) { return truth(PyObject_CallNoArgs(function)); }
   // The number that a function returned. -1 if it failed; then the error is cleared.
   static long number(PyObject* answer) {
