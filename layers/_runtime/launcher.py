@@ -8,6 +8,7 @@ import ast
 import functools
 import inspect
 import math
+import operator
 import struct
 
 import torch
@@ -208,13 +209,14 @@ class Launcher:
     def careful(self, *arguments, **named):
         """Run any call. Where torch must see it, it is a call of an operator; within a shape function it is nothing."""
         arguments = self._counted(arguments, named)
-        if self.returns_number:
+        if not self.returns_number:
+            if not launches():
+                return None
+            if watcher() is None and is_recorded(arguments):
+                return self._recorded(arguments)
+        # planning's Reads must not take our own questions for the layer's.
+        with torch._C.DisableTorchFunction():
             return self._run(*arguments)
-        if not launches():
-            return None
-        if watcher() is None and is_recorded(arguments):
-            return self._recorded(arguments)
-        return self._run(*arguments)
 
     def _recorded(self, arguments: tuple) -> None:
         """Call the operator of torch.library, which tracers and modes see."""
@@ -236,13 +238,10 @@ class Launcher:
         """Convert the arguments of a call, and call C. If they are wrong, the error names one."""
         arguments = self._converted(arguments)
         first = next(a for a in arguments if isinstance(a, Tensor))
-        # Without torch's exchange API C reads data_ptr, which planning's Reads would take for a read by the layer's
-        # function.
-        with torch._C.DisableTorchFunction():
+        result = self.call.attempt(*arguments)
+        if result is NotImplemented:
+            self._attach(first.device)
             result = self.call.attempt(*arguments)
-            if result is NotImplemented:
-                self._attach(first.device)
-                result = self.call.attempt(*arguments)
         if result is NotImplemented:
             self._check_extents({n: a for (_, n), a in zip(self.passed, arguments, strict=True)})
             raise CaffeRuntimeError(
@@ -371,10 +370,12 @@ class Launcher:
         if bounds := integer_range(kind):
             return int(value) if isinstance(value, bool) else self.checks.integer(name, value, *bounds)
         if kind in ("bool", "_Bool"):
-            return bool(value)
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
+            return self._truth(name, value)
+        if getattr(getattr(value, "dtype", None), "kind", "f") not in "biuf" or _is_complex(value):  # numpy's
+            raise self.checks.wrong(name, "a number", value)
+        try:  # float() would read text, too
+            number = float(value if hasattr(value, "__float__") else operator.index(value))
+        except (TypeError, ValueError, OverflowError, RuntimeError):
             raise self.checks.wrong(name, "a number", value) from None
         if kind == "float":
             try:
@@ -382,6 +383,18 @@ class Launcher:
             except OverflowError:
                 self.checks.check(False, name, "a number that a float can hold", value)
         return number
+
+    def _truth(self, name: str, value) -> bool:
+        """A bool of Python, numpy or torch, or the number 0 or 1. The truth of anything else is not meant."""
+        dtype = getattr(value, "dtype", None)
+        try:
+            if isinstance(value, bool) or dtype is torch.bool or getattr(dtype, "kind", "") == "b":
+                return bool(value)
+            if (number := operator.index(value)) in (0, 1):
+                return bool(number)
+        except (TypeError, ValueError, RuntimeError):
+            pass
+        raise self.checks.wrong(name, "a bool", value)
 
     def _check_extents(self, values: dict) -> None:
         """Refuse counts that are larger than their tensors, by the sizes in the header's comments."""
@@ -403,14 +416,12 @@ class Launcher:
 
     def _as_c_takes_it(self, kind: str, name: str, tensor: Tensor) -> Tensor:
         """Plain, without a negative bit, and contiguous (unless the layer takes any layout), or an error."""
-        # Modes that watch an operator's function must not see the checks here.
-        with torch._C.DisableTorchFunction():
-            if is_const(kind):
-                tensor = tensor if self.any_layout else tensor.contiguous()
-                # The memory of a view like z.conj().imag holds the negative values.
-                tensor = tensor.resolve_neg() if tensor.is_neg() else tensor
-            tensor = tensor if type(tensor) in PLAIN else tensor.as_subclass(Tensor)
-            address = tensor.data_ptr()
+        if is_const(kind):
+            tensor = tensor if self.any_layout else tensor.contiguous()
+            # The memory of a view like z.conj().imag holds the negative values.
+            tensor = tensor.resolve_neg() if tensor.is_neg() else tensor
+        tensor = tensor if type(tensor) in PLAIN else tensor.as_subclass(Tensor)
+        address = tensor.data_ptr()
         if not address and tensor.numel():
             raise self.checks.wrong(
                 name, "a tensor that has memory (not a ZeroTensor or a freed one)", tensor
@@ -422,6 +433,10 @@ class Launcher:
                 False, name, f"memory at a multiple of {alignment} bytes ({at}: clone it)", tensor
             )
         return tensor
+
+
+def _is_complex(value) -> bool:
+    return isinstance(value, Tensor) and value.is_complex()
 
 
 def _one_of(dtypes: tuple[torch.dtype, ...]) -> str:
