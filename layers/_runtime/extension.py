@@ -11,7 +11,6 @@ from torch.autograd import forward_ad
 from .. import _edge
 from .._backends import BACKENDS
 from .errors import CaffeRuntimeError
-from .tracing import traces_before_dispatch
 
 try:
     from . import _call
@@ -70,8 +69,11 @@ def of_torch() -> dict:
         "modes": torch._C._len_torch_dispatch_stack,
         "tracing": torch._C._is_tracing,
         "autocasting": torch._C._is_any_autocast_enabled,
+        "profiling": torch._C._autograd._profiler_enabled,
         "function_modes": torch._C._len_torch_function_stack,
-        "traces_before_dispatch": traces_before_dispatch,
+        "is_included": torch._C._dispatch_tls_is_dispatch_key_included,
+        "pre_dispatch": torch._C.DispatchKey.PreDispatch,
+        "transforms": torch._C._are_functorch_transforms_active,
         "deterministic": torch._C._get_deterministic_algorithms,
         "grad_enabled": torch.is_grad_enabled,
         "get_num_threads": torch.get_num_threads,

@@ -24,6 +24,7 @@ import typing
 
 import torch
 from torch import Tensor
+from torch._library import autograd
 from torch.autograd import forward_ad
 
 from .._backends import DISPATCH_KEYS, HOST
@@ -31,7 +32,7 @@ from . import extension
 from .errors import PLAIN, CaffeRuntimeError, CaffeTypeError, CaffeValueError
 from .layer import Layer
 from .library import how_to_build
-from .named import name_and_library
+from .named import name_and_library, tell_caches
 from .planning import run_and_plan
 from .schema import schema_of, tensor_kind
 from .tracing import explain_onnx, refuse_script, traces_before_dispatch, without_launches
@@ -141,10 +142,21 @@ class Operator:
         tags = (torch.Tag.pt2_compliant_tag, torch.Tag.flexible_layout)
         library.define(function.__name__ + schema, tags=tags)
         torch_op = getattr(getattr(torch.ops, library.ns), function.__name__).default
+        kernel = self._in_torch(torch_op)
         for key in DISPATCH_KEYS:
-            library.impl(function.__name__, self.registered, key)
+            library.impl(function.__name__, kernel, key)
         torch.library.register_fake(name, self.shape, lib=library)
+        tell_caches(name, function)
         return torch_op
+
+    def _in_torch(self, torch_op):
+        """The kernel for a device's key. Compiled code calls torch_op, and that calls its _op, which is set here."""
+        if not hasattr(self.short, "in_torch"):
+            return self.registered
+        self._of_torch = torch_op._op
+        self.short.in_torch(registered=self.registered, autograd=None, op=self._of_torch)
+        torch_op._op = self.short.op  # before torch hashes torch_op, which is by its _op
+        return self.short.kernel
 
     def _entry(self):
         """The function that users call."""
@@ -349,13 +361,20 @@ class Operator:
         if hasattr(self.short, "differentiate"):
             self.short.differentiate(apply=self.apply, save=save, backward=node, by=None)
         if registered:
-            torch.library.register_autograd(
-                self.torch_op.name().split(".")[0],
-                node,
-                setup_context=None if save is None else lambda ctx, inputs, output: save(ctx, inputs, output),
-                lib=self._library,
-            )
+            self._register_backward(node, save)
         return function
+
+    def _register_backward(self, node, save) -> None:
+        """As torch.library.register_autograd, with the builtin before it. That runs a clear call without a gradient."""
+        name = self.torch_op.name().split(".")[0]
+        setup = None if save is None else lambda ctx, inputs, output: save(ctx, inputs, output)
+        tell_caches(f"{name}, backward", node, save)
+        if not hasattr(self.short, "in_torch"):
+            torch.library.register_autograd(name, node, setup_context=setup, lib=self._library)
+            return
+        careful = autograd.make_autograd_impl(self.torch_op, autograd.Info(node, setup))
+        self.short.in_torch(registered=self.registered, autograd=careful, op=self._of_torch)
+        self._library.impl(self.function.__name__, self.short.autograd, "Autograd", with_keyset=True)
 
     def _node(self, backward, save=None):
         """Make an autograd.Function, and return its `apply`. Without the short way it saves tensors by `save`."""

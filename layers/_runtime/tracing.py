@@ -44,7 +44,7 @@ def is_recorded(arguments) -> bool:
 
 def traces_before_dispatch() -> bool:
     """Does the tracer of make_fx(pre_dispatch=True) watch? torch does not list it among the dispatch modes."""
-    return bool(torch._ops._len_torch_dispatch_stack_pre_dispatch())
+    return torch._C._dispatch_tls_is_dispatch_key_included(torch._C.DispatchKey.PreDispatch)
 
 
 def fx_node(module: torch.nn.Module, name: str, inputs, named=None) -> torch.fx.Proxy | None:

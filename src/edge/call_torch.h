@@ -190,10 +190,12 @@ struct Torch : Named {
   PyObject *is_neg = object("is_neg"), *requires_grad = object("requires_grad");
   // Functions: is there any?
   PyObject *modes = object("modes"), *tracing = object("tracing"), *autocasting = object("autocasting");
-  // Functions: is there a mode of torch's Python functions? Does a tracer watch before the dispatcher does? It never
-  // does without such a mode.
-  PyObject *function_modes = object("function_modes"),
-           *traces_before_dispatch = object("traces_before_dispatch");
+  // Functions: does a profiler run? Is there a mode of torch's Python functions?
+  PyObject *profiling = object("profiling"), *function_modes = object("function_modes");
+  // A function of a dispatch key: is it included in this thread? And the key of tracers before the dispatcher.
+  PyObject *is_included = object("is_included"), *pre_dispatch = object("pre_dispatch");
+  // A function: is a transform of torch.func active?
+  PyObject* transforms = object("transforms");
   // A function: may empty tensors have to be filled?
   PyObject* deterministic = object("deterministic");
   // Functions.
@@ -273,7 +275,7 @@ struct Torch : Named {
   // Does torch do more with a call than to run it?
   bool is_watching() const {
     return ask(modes) || ask(tracing) || has_tangents() ||
-           (ask(function_modes) && ask(traces_before_dispatch));
+           truth(PyObject_CallFunctionObjArgs(is_included, pre_dispatch, nullptr));
   }
   static bool ask(PyObject* function) { return truth(PyObject_CallNoArgs(function)); }
   // The number that a function returned. -1 if it failed; then the error is cleared.
