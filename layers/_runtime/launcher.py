@@ -70,6 +70,11 @@ class _Builtin(extension.Launcher):
     def __repr__(self):
         return f"<{self.__qualname__}>"
 
+    def __reduce__(self):
+        from .layer import launcher_of  # which imports this module
+
+        return launcher_of, (self._module, self.__name__)
+
 
 class Launcher:
     """The Python side of one exported C function. Users call its `call`, the builtin.
@@ -130,7 +135,7 @@ class Launcher:
             careful=self.careful,
             fail=self._fail,
         )
-        function.__name__ = self.function
+        function.__name__, function._module = self.function, self.libraries.module
         function.__qualname__ = f"{self.checks.name}.{self.function}"
         function.__signature__ = inspect.Signature(
             [

@@ -8,6 +8,7 @@ with tensors for the pointers of the C declaration. launcher.py fills in `dtype`
 function has one because its `weight` may have a dtype of its own.
 """
 
+import importlib
 import sys
 import warnings
 from pathlib import Path
@@ -17,9 +18,29 @@ from torch import Tensor
 
 from .._backends import BACKENDS, HOST, Backend
 from .checks import Checks
-from .errors import CaffeValueError, describe
+from .errors import CaffeRuntimeError, CaffeValueError, describe
 from .launcher import Launcher
 from .library import FLOATING, Libraries, Library, backends_here, last_failure
+
+# By their modules' names: copies and pickles have no libraries of their own.
+_layers: dict[str, "Layer"] = {}
+
+
+def layer_of(module: str) -> "Layer":
+    """The layer of a module, which is imported. CaffeRuntimeError if `load` or `load_inline` must make it first."""
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise CaffeRuntimeError(
+            f"{module.rpartition('.')[2]}: there is no module {module}. If load or load_inline made the layer, call it "
+            "with the same source before you unpickle"
+        ) from error
+    return _layers[module]
+
+
+def launcher_of(module: str, function: str):
+    """A C function of such a layer."""
+    return getattr(layer_of(module), function)
 
 
 class Layer(Checks):
@@ -45,6 +66,7 @@ class Layer(Checks):
         self.module, self.dtypes, self.any_layout = module, dtypes, any_layout
         self.folder = Path(own.get("__libraries__") or Path(own["__file__"]).resolve().parent)
         self._libraries = Libraries(self.name, module, self.folder, dtypes)
+        _layers[module] = self
         for backend in backends_here():
             library = self.folder / backend.library
             if not library.exists() and (why := last_failure(library)):
@@ -72,6 +94,9 @@ class Layer(Checks):
     def launcher(self, function: str) -> Launcher:
         """The launcher of one C function."""
         return Launcher(Checks(self.name), self._libraries, function, self.any_layout)
+
+    def __reduce__(self):
+        return layer_of, (self.module,)
 
     def __dir__(self):
         """The names that a notebook completes, with the C functions."""
