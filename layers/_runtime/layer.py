@@ -91,6 +91,22 @@ class Layer(Checks):
         setattr(self, function, call)  # so that the next access finds it
         return call
 
+    def named(self, name: str):
+        """The C function of this name, or the launcher of the kernel: `foo` or `foo_kernel` for `layer_foo`.
+
+        AttributeError if there is none, or if two launchers could be meant.
+        """
+        if name.startswith("_"):
+            raise AttributeError(name)
+        there = self.library(self.backends()[0]).signatures if self.backends() else ()
+        meant = [name] if name in there else [n for n in there if self._kernel(n) == self._kernel(name)]
+        return getattr(self, meant[0] if len(meant) == 1 else name)
+
+    def _kernel(self, function: str) -> str:
+        """A launcher's name without what is added to a kernel's, in the letters that both spellings have."""
+        letters = function.replace("_", "").lower().removesuffix("launch").removesuffix("kernel")
+        return letters.removeprefix(self.name.replace("_", "").lower())
+
     def launcher(self, function: str) -> Launcher:
         """The launcher of one C function."""
         return Launcher(Checks(self.name), self._libraries, function, self.any_layout)

@@ -438,4 +438,7 @@ class _Refuse(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *_):
-        raise CaffeRuntimeError(f"{ctx.name} can be differentiated once only: it has no second derivative")
+        raise CaffeRuntimeError(
+            f"{ctx.name} can be differentiated once only: it has no second derivative. If its backward is made of "
+            "differentiable operators, define it by .backward(twice=True)"
+        )
