@@ -507,6 +507,8 @@ void share_out(const char* kernel, int64_t first, int64_t count, int64_t shares,
 // Call work(0) ... work(count - 1). The time of the first calls decides whether other host threads help.
 template <typename Work>
 void spread(const char* kernel, int64_t count, const Work& work) {
+  // Nothing is to be shared, and to read a clock may take longer than the work.
+  if (count == 1) return guarded(kernel, [&] { work(0); });
   using Clock = std::chrono::steady_clock;
   const int threads = max_threads();
   int64_t first = 0;
@@ -520,6 +522,7 @@ void spread(const char* kernel, int64_t count, const Work& work) {
       }
     });
   }
+  if (first == count) return;
   const double left = first ? seconds / first * (count - first) : 0;
   const int64_t useful =
       std::min<int64_t>({threads, count - first, 1 + static_cast<int64_t>(left / kThreadPaysOff)});
