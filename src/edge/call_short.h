@@ -276,7 +276,8 @@ inline PyObject* call_of_torch(PyObject* object, PyObject* given, PyObject* name
     const Given all(s, given, first, count);
     Signature signature;
     // Modes of Python functions and profilers see a call of the operator itself.
-    const bool is_seen = other == kOp && (Torch::ask(torch.function_modes) || Torch::ask(torch.profiling));
+    const bool is_seen = other == kOp && (Torch::ask(torch.function_modes) || Torch::ask(torch.profiling) ||
+                                          torch.is_before_dispatch());
     if (!is_seen && !torch.is_watching() && describe(s, all.arguments, &signature) &&
         has_memory(s, all.arguments, signature) && !(may_want_gradient && wants_gradient(s, all.arguments))) {
       PyObject* result = run(s, all.arguments, signature);

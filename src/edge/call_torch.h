@@ -274,8 +274,12 @@ struct Torch : Named {
   }
   // Does torch do more with a call than to run it?
   bool is_watching() const {
-    return ask(modes) || ask(tracing) || has_tangents() ||
-           truth(PyObject_CallFunctionObjArgs(is_included, pre_dispatch, nullptr));
+    return ask(modes) || ask(tracing) || has_tangents() || (ask(function_modes) && is_before_dispatch());
+  }
+  // Does a tracer watch before the dispatcher does? It has a mode of Python functions, too, except while that mode
+  // calls an operator.
+  bool is_before_dispatch() const {
+    return truth(PyObject_CallFunctionObjArgs(is_included, pre_dispatch, nullptr));
   }
   static bool ask(PyObject* function) { return truth(PyObject_CallNoArgs(function)); }
   // The number that a function returned. -1 if it failed; then the error is cleared.
