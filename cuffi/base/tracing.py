@@ -1,10 +1,50 @@
-"""Nodes and errors for torch's tracers that cannot trace into a layer: torch.fx, torch.onnx and torch.jit.script."""
+"""Calls that are traced instead of run, and errors for tracers that cannot trace into a layer."""
 
+import contextlib
+import threading
 import warnings
 
 import torch
+from torch import Tensor
 
 from .errors import CaffeRuntimeError
+
+_current = threading.local()
+_OF_TENSOR = Tensor.__torch_dispatch__
+
+
+@contextlib.contextmanager
+def without_launches():
+    """In this thread launches do nothing: an operator's function computes shapes."""
+    before, _current.launches = launches(), False
+    try:
+        yield
+    finally:
+        _current.launches = before
+
+
+def launches() -> bool:
+    """Do launches run in this thread?"""
+    return getattr(_current, "launches", True)
+
+
+def is_recorded(arguments) -> bool:
+    """Must torch see this call as an operator?
+
+    A tracer or a mode watches, or a tensor is of a subclass that has its own dispatch, such as a fake tensor.
+    """
+    if torch._C._is_tracing() or torch._C._len_torch_dispatch_stack() or traces_before_dispatch():
+        return True
+    return any(
+        isinstance(a, torch.fx.Proxy)
+        or (isinstance(a, Tensor) and type(a).__torch_dispatch__ is not _OF_TENSOR)
+        for a in arguments
+    )
+
+
+def traces_before_dispatch() -> bool:
+    """Does the tracer of make_fx(pre_dispatch=True) watch? torch does not list it among the dispatch modes."""
+    return torch._C._dispatch_tls_is_dispatch_key_included(torch._C.DispatchKey.PreDispatch)
 
 
 def fx_node(module: torch.nn.Module, name: str, inputs, named=None) -> torch.fx.Proxy | None:

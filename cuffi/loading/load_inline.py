@@ -30,8 +30,10 @@ def load_inline(
         name: the layer's name. Error messages and torch's names of its operators begin with it.
         cuda_source: the content of a .cu. Caffe's macros are included. If it exports functions (`extern "C" int
             foo(const float* x, float* y, int64_t count, void* stream)`), the module has these. If it has only kernels,
-            the module has a launcher for each, such as `foo_kernel`. A launcher takes the kernel's own parameters, and
-            grid and block if the source does not determine them.
+            the module has a launcher for each: for the kernel `Twice` of the layer `mine` it is `mine_twice`, and
+            `m.Twice`, `m.twice` and `m.twice_kernel` find it. A kernel `MineTwice` has `mine_twice`, too, `mine` has
+            `mine_kernel`, and `mine_kernel` has `mine_kernel_launch`. `dir(m)` names all. A launcher takes the kernel's
+            own parameters, and grid and block if the source does not determine them.
         declarations: the declarations of the exported functions, as in a layer's .h. Default: read from the source.
         arch, backends: as for `load`.
 

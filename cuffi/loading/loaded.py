@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from ..packages import TOOLKIT, adopt
+from ..runtime.layer import layer_of
 from .cache import Entry
 
 
@@ -18,6 +19,15 @@ class Loaded(ModuleType):
         names = [name for name in dir(self) if not name.startswith("_") and name != "layer"]
         shown = [f"{name}{getattr(getattr(self, name), '__signature__', '(...)')}" for name in names]
         return f"<layer {self.__name__.rpartition('.')[2]}: {'; '.join(shown) or 'no functions'}>"
+
+    def __reduce__(self):
+        return module_of, (self.__name__,)
+
+
+def module_of(name: str) -> ModuleType:
+    """A loaded layer's module, for copies and pickles. CaffeRuntimeError if it was not loaded in this process."""
+    layer_of(name)
+    return sys.modules[name]
 
 
 _lock = threading.RLock()

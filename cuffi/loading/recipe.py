@@ -27,7 +27,7 @@ layer = Layer(__name__)
 
 
 def __getattr__(function: str):
-    return getattr(layer, function)
+    return layer.named(function)
 
 
 def __dir__() -> list[str]:

@@ -16,7 +16,8 @@ from .extension import raw_stream
 from .launcher import is_fake
 from .layer import Layer
 from .library import FLOATING, backend_of, backends_here
-from .operator import name_and_library, once, operator
+from .named import name_and_library
+from .operator import once, operator
 
 __all__ = [
     "FLOATING",

@@ -5,8 +5,10 @@ arguments, Python converts them here and calls C again, or raises the error that
 """
 
 import ast
+import functools
 import inspect
 import math
+import operator
 import struct
 
 import torch
@@ -15,9 +17,11 @@ from torch.autograd import forward_ad
 
 from ..backends import BACKENDS
 from ..base.errors import PLAIN, CaffeRuntimeError, CaffeTypeError, dtype_name
+from ..base.tracing import explain_onnx, is_recorded, launches
 from . import extension
 from .checks import Checks
 from .extension import DTYPES
+from .launcher_operator import register
 from .library import INDICES, Libraries, backend_of
 from .planning import STREAM_VALUE, Launched, watcher
 
@@ -78,6 +82,11 @@ class _Builtin(extension.Launcher):
 
     def __repr__(self):
         return f"<{self.__qualname__}>"
+
+    def __reduce__(self):
+        from .layer import launcher_of  # which imports this module
+
+        return launcher_of, (self._module, self.__name__)
 
 
 class Launcher:
@@ -140,7 +149,7 @@ class Launcher:
             careful=self.careful,
             fail=self._fail,
         )
-        function.__name__ = self.function
+        function.__name__, function._module = self.function, self.libraries.module
         function.__qualname__ = f"{self.checks.name}.{self.function}"
         function.__signature__ = inspect.Signature(
             [
@@ -219,18 +228,41 @@ class Launcher:
     # ------------------------------------------------------------------- arguments that C does not accept
 
     def careful(self, *arguments, **named):
-        """Convert the arguments of a call, and call C again. If they are wrong, the error names one."""
-        arguments = self._converted(arguments, named)
-        if arguments is None:
-            return None
-        first = next(a for a in arguments if isinstance(a, Tensor))
-        # Without torch's exchange API C reads data_ptr, which planning's Reads would take for a read by the layer's
-        # function.
+        """Run any call. Where torch must see it, it is a call of an operator; within a shape function it is nothing."""
+        arguments = self._counted(arguments, named)
+        if not self.returns_number:
+            if not launches():
+                return None
+            if watcher() is None and is_recorded(arguments):
+                return self._recorded(arguments)
+        # planning's Reads must not take our own questions for the layer's.
         with torch._C.DisableTorchFunction():
+            return self._run(*arguments)
+
+    def _recorded(self, arguments: tuple) -> None:
+        """Call the operator of torch.library, which tracers and modes see."""
+        tensors = {n: a for (_, n), a in zip(self.passed, arguments, strict=True) if isinstance(a, Tensor)}
+        self._check_tensors(tensors)
+        explain_onnx(self.checks.name, self.torch_op)
+        self.torch_op(*arguments)
+
+    @functools.cached_property
+    def torch_op(self):
+        """The operator of torch.library. It is defined when a graph needs it."""
+        parameters = [(kind, name) for kind, name in self.passed if kind != "Tensor"]
+        operator, self._library = register(
+            self.libraries.module, self.function, parameters, self.may_be_null, self._run
+        )
+        return operator
+
+    def _run(self, *arguments):
+        """Convert the arguments of a call, and call C. If they are wrong, the error names one."""
+        arguments = self._converted(arguments)
+        first = next(a for a in arguments if isinstance(a, Tensor))
+        result = self.call.attempt(*arguments)
+        if result is NotImplemented:
+            self._attach(first.device)
             result = self.call.attempt(*arguments)
-            if result is NotImplemented:
-                self._attach(first.device)
-                result = self.call.attempt(*arguments)
         if result is NotImplemented:
             self._check_extents({n: a for (_, n), a in zip(self.passed, arguments, strict=True)})
             raise CaffeRuntimeError(
@@ -259,8 +291,8 @@ class Launcher:
             library, self.function, kinds, tuple((values | {"stream": STREAM_VALUE})[n] for n in names)
         )
 
-    def _converted(self, arguments: tuple, named: dict) -> tuple | None:
-        """The arguments, converted for C. None if there is nothing to do."""
+    def _counted(self, arguments: tuple, named: dict) -> tuple:
+        """An argument for each parameter that is passed."""
         names = ", ".join(name for _, name in self.passed)
         if named:
             raise CaffeTypeError(
@@ -276,10 +308,12 @@ class Launcher:
                 f"{self.checks.name}: {self.function} takes {len(self.passed)} arguments, {typed}: "
                 f"got {len(arguments)}{_of_the_launch(name for _, name in self.passed[len(arguments) :])}"
             )
+        return arguments
+
+    def _converted(self, arguments: tuple) -> tuple:
+        """The arguments, converted for C."""
         by_name = {name: a for (_, name), a in zip(self.passed, arguments, strict=True)}
         pointers = [(t, n) for t, n in self.passed if t.endswith("*")]
-        if any(is_fake(a) for a in arguments) and not self.returns_number:
-            return None  # shape propagation (torch.compile, opcheck): only the outputs' shapes matter
         values = dict(by_name)
         if self.returns_number:
             values["like"] = self._like(by_name["like"])
@@ -357,10 +391,12 @@ class Launcher:
         if bounds := integer_range(kind):
             return int(value) if isinstance(value, bool) else self.checks.integer(name, value, *bounds)
         if kind in ("bool", "_Bool"):
-            return bool(value)
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
+            return self._truth(name, value)
+        if getattr(getattr(value, "dtype", None), "kind", "f") not in "biuf" or _is_complex(value):  # numpy's
+            raise self.checks.wrong(name, "a number", value)
+        try:  # float() would read text, too
+            number = float(value if hasattr(value, "__float__") else operator.index(value))
+        except (TypeError, ValueError, OverflowError, RuntimeError):
             raise self.checks.wrong(name, "a number", value) from None
         if kind == "float":
             try:
@@ -368,6 +404,18 @@ class Launcher:
             except OverflowError:
                 self.checks.check(False, name, "a number that a float can hold", value)
         return number
+
+    def _truth(self, name: str, value) -> bool:
+        """A bool of Python, numpy or torch, or the number 0 or 1. The truth of anything else is not meant."""
+        dtype = getattr(value, "dtype", None)
+        try:
+            if isinstance(value, bool) or dtype is torch.bool or getattr(dtype, "kind", "") == "b":
+                return bool(value)
+            if (number := operator.index(value)) in (0, 1):
+                return bool(number)
+        except (TypeError, ValueError, RuntimeError):
+            pass
+        raise self.checks.wrong(name, "a bool", value)
 
     def _check_extents(self, values: dict) -> None:
         """Refuse counts that are larger than their tensors, by the sizes in the header's comments."""
@@ -389,14 +437,12 @@ class Launcher:
 
     def _as_c_takes_it(self, kind: str, name: str, tensor: Tensor) -> Tensor:
         """Plain, without a negative bit, and contiguous (unless the layer takes any layout), or an error."""
-        # Modes that watch an operator's function must not see the checks here.
-        with torch._C.DisableTorchFunction():
-            if is_const(kind):
-                tensor = tensor if self.any_layout else tensor.contiguous()
-                # The memory of a view like z.conj().imag holds the negative values.
-                tensor = tensor.resolve_neg() if tensor.is_neg() else tensor
-            tensor = tensor if type(tensor) in PLAIN else tensor.as_subclass(Tensor)
-            address = tensor.data_ptr()
+        if is_const(kind):
+            tensor = tensor if self.any_layout else tensor.contiguous()
+            # The memory of a view like z.conj().imag holds the negative values.
+            tensor = tensor.resolve_neg() if tensor.is_neg() else tensor
+        tensor = tensor if type(tensor) in PLAIN else tensor.as_subclass(Tensor)
+        address = tensor.data_ptr()
         if not address and tensor.numel():
             raise self.checks.wrong(
                 name, "a tensor that has memory (not a ZeroTensor or a freed one)", tensor
@@ -408,6 +454,10 @@ class Launcher:
                 False, name, f"memory at a multiple of {alignment} bytes ({at}: clone it)", tensor
             )
         return tensor
+
+
+def _is_complex(value) -> bool:
+    return isinstance(value, Tensor) and value.is_complex()
 
 
 def _one_of(dtypes: tuple[torch.dtype, ...]) -> str:

@@ -8,6 +8,7 @@ with tensors for the pointers of the C declaration. launcher.py fills in `dtype`
 function has one because its `weight` may have a dtype of its own.
 """
 
+import importlib
 import sys
 import warnings
 from pathlib import Path
@@ -16,10 +17,30 @@ import torch
 from torch import Tensor
 
 from ..backends import BACKENDS, HOST, Backend
-from ..base.errors import CaffeValueError, describe
+from ..base.errors import CaffeRuntimeError, CaffeValueError, describe
 from .checks import Checks
 from .launcher import Launcher
 from .library import FLOATING, Libraries, Library, backends_here, last_failure
+
+# By their modules' names: copies and pickles have no libraries of their own.
+_layers: dict[str, "Layer"] = {}
+
+
+def layer_of(module: str) -> "Layer":
+    """The layer of a module, which is imported. CaffeRuntimeError if `load` or `load_inline` must make it first."""
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise CaffeRuntimeError(
+            f"{module.rpartition('.')[2]}: there is no module {module}. If load or load_inline made the layer, call it "
+            "with the same source before you unpickle"
+        ) from error
+    return _layers[module]
+
+
+def launcher_of(module: str, function: str):
+    """A C function of such a layer."""
+    return getattr(layer_of(module), function)
 
 
 class Layer(Checks):
@@ -45,6 +66,7 @@ class Layer(Checks):
         self.module, self.dtypes, self.any_layout = module, dtypes, any_layout
         self.folder = Path(own.get("__libraries__") or Path(own["__file__"]).resolve().parent)
         self._libraries = Libraries(self.name, module, self.folder, dtypes)
+        _layers[module] = self
         for backend in backends_here():
             library = self.folder / backend.library
             if not library.exists() and (why := last_failure(library)):
@@ -69,9 +91,28 @@ class Layer(Checks):
         setattr(self, function, call)  # so that the next access finds it
         return call
 
+    def named(self, name: str):
+        """The C function of this name, or the launcher of the kernel: `foo` or `foo_kernel` for `layer_foo`.
+
+        AttributeError if there is none, or if two launchers could be meant.
+        """
+        if name.startswith("_"):
+            raise AttributeError(name)
+        there = self.library(self.backends()[0]).signatures if self.backends() else ()
+        meant = [name] if name in there else [n for n in there if self._kernel(n) == self._kernel(name)]
+        return getattr(self, meant[0] if len(meant) == 1 else name)
+
+    def _kernel(self, function: str) -> str:
+        """A launcher's name without what is added to a kernel's, in the letters that both spellings have."""
+        letters = function.replace("_", "").lower().removesuffix("launch").removesuffix("kernel")
+        return letters.removeprefix(self.name.replace("_", "").lower())
+
     def launcher(self, function: str) -> Launcher:
         """The launcher of one C function."""
         return Launcher(Checks(self.name), self._libraries, function, self.any_layout)
+
+    def __reduce__(self):
+        return layer_of, (self.module,)
 
     def __dir__(self):
         """The names that a notebook completes, with the C functions."""

@@ -11,7 +11,7 @@
         return top_diff
 
 The function allocates and launches, and its result depends only on its arguments. Eager calls and autograd run it. It
-is also torch.compile's shape function, because launches do nothing on fake tensors.
+is also torch.compile's shape function, in which launches do nothing.
 
 There are two ways to make a call. The short way is a builtin (src/edge/call_short.h), which runs a call by the plan of
 an earlier call of the same kind. The careful way, `Operator.careful`, makes all other calls, and words the errors.
@@ -24,45 +24,22 @@ import typing
 
 import torch
 from torch import Tensor
+from torch._library import autograd
 from torch.autograd import forward_ad
 
 from ..backends import DISPATCH_KEYS, HOST
 from ..base.errors import PLAIN, CaffeRuntimeError, CaffeTypeError, CaffeValueError
-from ..base.tracing import explain_onnx, refuse_script
+from ..base.tracing import explain_onnx, refuse_script, traces_before_dispatch, without_launches
 from . import extension
 from .layer import Layer
 from .library import how_to_build
+from .named import name_and_library, tell_caches
 from .planning import run_and_plan
 from .schema import schema_of, tensor_kind
 
 CASTS = ("promote", "lower", "float32", "none")
 # The dtypes that autocast casts. It leaves doubles as they are.
 _CASTABLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
-# By torch's name of an operator: the module that defined it, and the library. This is kept in a module of torch,
-# because torch's operators outlive this module if somebody drops `cuffi` from sys.modules to import it again.
-_defined: dict[str, tuple[str, torch.library.Library]] = vars(torch.library).setdefault(
-    "_defined_by_layers", {}
-)
-
-
-def name_and_library(module: str, function: str) -> tuple[str, torch.library.Library]:
-    """torch's name for a function of a layer's package, `namespace::function`, and a library to define it in.
-
-    It replaces that of an earlier import or reload. CaffeValueError if another package has the name.
-    """
-    namespace = module.replace(".", "_")
-    name = f"{namespace}::{function}"
-    if name in _defined:
-        owner, library = _defined[name]
-        if owner != module:
-            raise CaffeValueError(
-                f"{module}: torch has {owner}'s operator as {name}, and this package's would get the same name. "
-                "Rename one of the packages"
-            )
-        library._destroy()
-    library = torch.library.Library(namespace, "FRAGMENT")
-    _defined[name] = module, library
-    return name, library
 
 
 def operator(layer: Layer, *, autocast: str = "promote", stays_float: collections.abc.Sequence[str] = ()):
@@ -165,10 +142,21 @@ class Operator:
         tags = (torch.Tag.pt2_compliant_tag, torch.Tag.flexible_layout)
         library.define(function.__name__ + schema, tags=tags)
         torch_op = getattr(getattr(torch.ops, library.ns), function.__name__).default
+        kernel = self._in_torch(torch_op)
         for key in DISPATCH_KEYS:
-            library.impl(function.__name__, self.registered, key)
+            library.impl(function.__name__, kernel, key)
         torch.library.register_fake(name, self.shape, lib=library)
+        tell_caches(name, function)
         return torch_op
+
+    def _in_torch(self, torch_op):
+        """The kernel for a device's key. Compiled code calls torch_op, and that calls its _op, which is set here."""
+        if not hasattr(self.short, "in_torch"):
+            return self.registered
+        self._of_torch = torch_op._op
+        self.short.in_torch(registered=self.registered, autograd=None, op=self._of_torch)
+        torch_op._op = self.short.op  # before torch hashes torch_op, which is by its _op
+        return self.short.kernel
 
     def _entry(self):
         """The function that users call."""
@@ -229,7 +217,8 @@ class Operator:
 
     @staticmethod
     def _is_exotic(tensors) -> bool:
-        if torch._C._len_torch_dispatch_stack() or torch._C._are_functorch_transforms_active():
+        modes = torch._C._len_torch_dispatch_stack() or traces_before_dispatch()
+        if modes or torch._C._are_functorch_transforms_active():
             return True
         # Batched: of autograd.grad's is_grads_batched, and jacobian's vectorize.
         batched = torch._C._functorch.is_legacy_batchedtensor
@@ -254,10 +243,11 @@ class Operator:
         return self.plain(*self.bound(arguments, named))
 
     def shape(self, *arguments, **named):
-        """The shape function for torch.ops: on fake tensors launches do nothing."""
+        """The shape function for torch.ops: launches do nothing."""
         arguments = self.bound(arguments, named)
         self.refuse(*arguments, meta=True)
-        return self.function(*arguments)
+        with without_launches():
+            return self.function(*arguments)
 
     def plain(self, *arguments):
         """Run a call of plain tensors that needs no gradient."""
@@ -371,13 +361,20 @@ class Operator:
         if hasattr(self.short, "differentiate"):
             self.short.differentiate(apply=self.apply, save=save, backward=node, by=None)
         if registered:
-            torch.library.register_autograd(
-                self.torch_op.name().split(".")[0],
-                node,
-                setup_context=None if save is None else lambda ctx, inputs, output: save(ctx, inputs, output),
-                lib=self._library,
-            )
+            self._register_backward(node, save)
         return function
+
+    def _register_backward(self, node, save) -> None:
+        """As torch.library.register_autograd, with the builtin before it. That runs a clear call without a gradient."""
+        name = self.torch_op.name().split(".")[0]
+        setup = None if save is None else lambda ctx, inputs, output: save(ctx, inputs, output)
+        tell_caches(f"{name}, backward", node, save)
+        if not hasattr(self.short, "in_torch"):
+            torch.library.register_autograd(name, node, setup_context=setup, lib=self._library)
+            return
+        careful = autograd.make_autograd_impl(self.torch_op, autograd.Info(node, setup))
+        self.short.in_torch(registered=self.registered, autograd=careful, op=self._of_torch)
+        self._library.impl(self.function.__name__, self.short.autograd, "Autograd", with_keyset=True)
 
     def _node(self, backward, save=None):
         """Make an autograd.Function, and return its `apply`. Without the short way it saves tensors by `save`."""
@@ -441,4 +438,7 @@ class _Refuse(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *_):
-        raise CaffeRuntimeError(f"{ctx.name} can be differentiated once only: it has no second derivative")
+        raise CaffeRuntimeError(
+            f"{ctx.name} can be differentiated once only: it has no second derivative. If its backward is made of "
+            "differentiable operators, define it by .backward(twice=True)"
+        )

@@ -5,7 +5,9 @@ strides, dtypes and devices, and the parameters. If it does anything else, such 
 argument, there is no plan, and the function runs in every call.
 """
 
+import re
 import struct
+import sys
 import threading
 from typing import NamedTuple
 
@@ -29,6 +31,12 @@ _ALLOCATES = {
 # The types that parameters may have. Their values cannot change.
 _PLAIN = (int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
 _current = threading.local()
+# Builtins of torch that tell its state. torch.no_grad(), torch's dispatch and our own modules ask without need.
+_ASKS = re.compile(r"_*(is|are|get|current|initial)_")
+_ASK_IN_VAIN = (
+    "torch.autograd.grad_mode", "torch._tensor", "torch.overrides", "torch._library", "torch._ops", "torch.utils",
+)  # fmt: skip
+_OURS = __name__.rpartition(".")[0]
 # The stream's place among the values of a launch.
 STREAM_VALUE = object()
 
@@ -85,13 +93,19 @@ Watcher.__torch_dispatch__ = _dispatch
 
 
 class Reads(TorchFunctionMode):
-    """Notices that a function reads a tensor's memory without torch's dispatcher, which a Watcher does not notice.
+    """Notices that a function asks torch for something that is not among a plan's properties.
 
-    Such a function may depend on values, so that a plan cannot repeat it.
+    Examples are a tensor's memory, its storage_offset or requires_grad, its text, and the grad mode. No plan can repeat
+    what depends on them. A Watcher does not notice such questions, because no operation answers them.
     """
 
+    # What a plan's properties determine, and what makes an empty tensor. What else is an operation a Watcher notices.
     NAMES = frozenset({
-        "tolist", "numpy", "__array__", "__dlpack__", "data_ptr", "untyped_storage", "storage", "_typed_storage",
+        "shape", "size", "stride", "dim", "ndim", "ndimension", "numel", "nelement", "__len__", "is_same_size",
+        "dtype", "element_size", "itemsize", "nbytes", "is_floating_point", "is_complex", "is_signed",
+        "device", "get_device", "is_cpu", "is_cuda", "is_meta", "layout", "is_sparse", "is_nested", "is_quantized",
+        "is_contiguous", "contiguous", "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided",
+        "__hash__",
     })  # fmt: skip
 
     def __init__(self):
@@ -99,8 +113,33 @@ class Reads(TorchFunctionMode):
         self.any = False
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        self.any |= getattr(function, "__name__", "") in self.NAMES
+        # The getter of an attribute is called __get__.
+        named = (
+            getattr(function, "__self__", None)
+            if getattr(function, "__name__", "") == "__get__"
+            else function
+        )
+        self.any |= getattr(named, "__name__", "") not in self.NAMES
         return function(*args, **(kwargs or {}))
+
+    def __enter__(self):
+        self._before = sys.getprofile()
+        sys.setprofile(self._notice)
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        sys.setprofile(self._before)
+        return super().__exit__(*error)
+
+    def _notice(self, frame, event: str, builtin) -> None:
+        """Notice a question about torch's state, such as is_grad_enabled: function modes do not see these."""
+        if event != "c_call" or not _ASKS.match(builtin.__name__) or builtin.__name__ in self.NAMES:
+            return
+        asker = frame.f_globals.get("__name__", "")
+        owner = builtin.__self__  # a module, a type, an object, or pybind11's
+        owners = getattr(owner, "__name__", ""), type(owner).__module__, builtin.__module__ or ""
+        of_torch = any(name.startswith("torch") for name in owners)
+        self.any |= of_torch and not asker.startswith((*_ASK_IN_VAIN, _OURS))
 
 
 def watcher() -> Watcher | None:

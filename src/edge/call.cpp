@@ -56,7 +56,13 @@ PyObject* short_differentiate(PyObject* object, PyObject*, PyObject* values) {
     PyErr_SetString(PyExc_TypeError, "differentiate takes apply, save, backward, and by: a Short or None");
     return nullptr;
   }
-  if (!self_of<Short>(object)->take(kApply, kRoles, Named(values))) return nullptr;
+  if (!self_of<Short>(object)->take(kApply, kRegistered, Named(values))) return nullptr;
+  Py_RETURN_NONE;
+}
+
+// in_torch(registered=, autograd=, op=): set what runs calls in torch.ops that are not clear.
+PyObject* short_in_torch(PyObject* object, PyObject*, PyObject* values) {
+  if (!self_of<Short>(object)->take(kRegistered, kRoles, Named(values))) return nullptr;
   Py_RETURN_NONE;
 }
 
@@ -112,6 +118,11 @@ PyMethodDef short_methods[] = {
     {"backward", PY_METHOD(short_backward), METH_FASTCALL, "backward(ctx, *top_diffs): of the autograd node"},
     {"differentiate", PY_METHOD(short_differentiate), METH_VARARGS | METH_KEYWORDS,
      "differentiate(apply=, save=, backward=, by=)"},
+    {"kernel", PY_METHOD(short_kernel), METH_VARARGS | METH_KEYWORDS, "kernel of the device's key"},
+    {"autograd", PY_METHOD(short_autograd), METH_VARARGS | METH_KEYWORDS, "kernel of the key Autograd"},
+    {"op", PY_METHOD(short_op), METH_VARARGS | METH_KEYWORDS, "what OpOverload calls"},
+    {"in_torch", PY_METHOD(short_in_torch), METH_VARARGS | METH_KEYWORDS,
+     "in_torch(registered=, autograd=, op=)"},
     {"plans", short_plans, METH_NOARGS, "How many of them have a plan."},
     {"clear", short_clear_plans, METH_NOARGS, "Forget all plans."},
     {nullptr, nullptr, 0, nullptr}};

@@ -366,8 +366,7 @@ inline PyObject* launcher_attempt(PyObject* object, PyObject* const* given, Py_s
 
 inline PyObject* launcher_call(PyObject* object, PyObject* given, PyObject* named) {
   const Py_ssize_t count = PyTuple_Size(given);
-  if ((!named || PyDict_Size(named) == 0) && count <= Py_ssize_t{kMostParameters} &&
-      !Torch::ask(torch.modes) && !torch.has_tangents()) {
+  if ((!named || PyDict_Size(named) == 0) && count <= Py_ssize_t{kMostParameters} && !torch.is_watching()) {
     PyObject* items[kMostParameters];
     for (Py_ssize_t i = 0; i < count; ++i) items[i] = PyTuple_GetItem(given, i);
     PyObject* const result = launcher_attempt(object, items, count);

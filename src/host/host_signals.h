@@ -13,10 +13,10 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 #include <ucontext.h>
 
 #include <atomic>
-#include <chrono>
 
 #include "../edge/way_out.h"
 
@@ -153,8 +153,9 @@ inline void install() {
   }();
   (void)once;
   static std::atomic<int64_t> looked{0};
-  using std::chrono::steady_clock;
-  const int64_t now = steady_clock::now().time_since_epoch() / std::chrono::milliseconds(1);
+  timespec at;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &at);
+  const int64_t now = int64_t(at.tv_sec) * 1000 + at.tv_nsec / 1000000;
   if (now - looked.load(std::memory_order_relaxed) > 100) {
     looked.store(now, std::memory_order_relaxed);
     take(SIGINT);

@@ -1,7 +1,9 @@
 """load_inline: which strings are accepted, the resulting module, and the errors."""
 
+import copy
 import itertools
 import os
+import pickle
 import re
 
 import pytest
@@ -351,3 +353,32 @@ def test_kernels_of_many_types():
     signed = torch.arange(8, dtype=torch.int32)
     module.types_words(8, signed, signed)
     assert torch.equal(signed, torch.arange(1, 9, dtype=torch.int32))
+
+
+@pytest.mark.parametrize(
+    "layer, kernels",
+    [
+        ("mymod", {"foo": "mymod_foo", "BarBaz": "mymod_bar_baz"}),
+        ("foo", {"foo": "foo_kernel", "Bar": "foo_bar"}),
+        ("foo", {"foo_kernel": "foo_kernel_launch", "kernel2": "foo_kernel2"}),
+        ("re_lu", {"ReLUForward": "re_lu_forward"}),
+    ],
+)
+def test_the_launcher_of_a_kernel(cache, layer, kernels):
+    """The docstring's names, and the kernel's own names."""
+    text = "".join(
+        f"__global__ void {kernel}(const int n, float* o) {{ CUDA_KERNEL_LOOP(i, n) {{ o[i] = {at}; }} }}\n"
+        for at, kernel in enumerate(kernels, 1)
+    )
+    module = load_inline(layer, text, backends="host")
+    for at, (kernel, launcher) in enumerate(kernels.items(), 1):
+        for name in {launcher, kernel, kernel.removesuffix("_kernel") + "_kernel"}:
+            out = torch.zeros(2)
+            getattr(module, name)(2, out)
+            assert out.tolist() == [at, at], name
+    with pytest.raises(AttributeError, match=r"declares no C function 'no_such'\. There are: "):
+        module.no_such  # noqa: B018
+    held = torch.nn.Sequential()
+    held.module, held.launcher = module, getattr(module, launcher)
+    assert copy.deepcopy(held).module is pickle.loads(pickle.dumps(module)) is module
+    assert copy.deepcopy(held).launcher is held.launcher

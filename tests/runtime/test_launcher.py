@@ -30,9 +30,9 @@ def watched(layer, function: str):
     went = []
 
     class Watched(type(layer.launcher(function))):
-        def _converted(self, arguments, named):
+        def _counted(self, arguments, named):
             went.append(arguments)
-            return super()._converted(arguments, named)
+            return super()._counted(arguments, named)
 
     checks = of(layer, "checks").Checks(layer.name)
     return Watched(checks, layer._libraries, function, layer.any_layout).call, went
