@@ -404,6 +404,7 @@ class Builder:
         if not module.is_set_up:
             if isinstance(module, Crop):
                 self._crop(step, module, graph)
+            module.agree(*bottoms)
             module.setup(*bottoms)
             module.is_set_up = True
         if (known := module.top_shapes(*bottoms)) is not None:

@@ -23,9 +23,9 @@ class Eltwise(StockLayer):
         self.check(not (self.operation == "PROD" and coeff), "coeff is for the sum, not for the product")
         self.coeff = None if all(c == 1 for c in coeff) else coeff
 
-    def setup(self, *shapes):
+    def agree(self, *shapes):
         for shape in shapes[1:]:
-            self.check(shape == shapes[0], f"bottoms of {list(shapes[0])} and {list(shape)}")
+            self.check(shape == shapes[0], "bottoms of {} and {}", shapes[0], shape)
 
     def forward(self, *bottoms):
         top = bottoms[0]
