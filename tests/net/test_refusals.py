@@ -40,8 +40,6 @@ BOUNDARIES = [
     ("Crop crop_param { axis: 2 offset: 1 offset: 2 }", [X, (2, 4, 5, 3)], 1,
      [([X, (2, 4, 6, 3)], "axis 2: 6 from 1"), ("offset: 2", "offset: 3", "axis 3"),
       ("axis: 2", "axis: 1", "2 offsets for 3 axes"), ([X, (4, 5, 3)], "axes")]),
-    ("Dropout dropout_param { dropout_ratio: 0.01 }", [X], 1,
-     [("0.01", "-0.01", "expected 0 or more"), ("0.01", "1", "less than 1, got 1")]),
     ("Eltwise eltwise_param { coeff: 1 coeff: 2 }", [X, X], 1,
      [([X, (2, 4, 6, 6)], "bottoms of"), ("coeff: 2", "", "1 coefficients"),
       ("coeff: 1", "operation: PROD coeff: 1", "not for the product")]),

@@ -138,6 +138,25 @@ class StockLayer(nn.Module):
         return ", ".join(f"{name}={value}" for name, value in own.items() if isinstance(value, plain))
 
 
+def root(squares: torch.Tensor, eps: float) -> torch.Tensor:
+    """The square root, with the slope 1 / (2 (root + eps)), as Caffe's layers divide. It is finite at 0."""
+    fixed = squares.detach().sqrt()
+    return fixed + (squares - squares.detach()) / (2 * (fixed + eps))
+
+
+class Sloped(torch.autograd.Function):
+    """`top`, whose gradient for x is `slope`, also where that is infinite or no number."""
+
+    @staticmethod
+    def forward(ctx, x, top, slope):
+        ctx.save_for_backward(slope)
+        return top.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * ctx.saved_tensors[0], None, None
+
+
 def legacy(layer: StockLayer, shape: Shape) -> tuple[int, int, int, int]:
     """Num, channels, height and width: Caffe's old accessors take missing axes as 1."""
     layer.check(len(shape) <= 4, "a bottom of at most 4 axes is needed, not {}", shape)

@@ -1,6 +1,6 @@
 import torch
 
-from . import StockLayer, legacy
+from . import StockLayer, legacy, root
 
 
 class ContrastiveLoss(StockLayer):
@@ -31,10 +31,7 @@ class ContrastiveLoss(StockLayer):
         pairs = a.shape[0]
         squared = (a - b.reshape(a.shape)).reshape(pairs, -1).square().sum(1)
         if self.legacy:
-            apart = (self.margin - squared).clamp(min=0)
+            apart = torch.relu(self.margin - squared)
         else:
-            # The root's slope at zero is infinite. Caffe's gradient divides by the root + 1e-4.
-            root = squared.detach().sqrt()
-            root = root + (squared - squared.detach()) / (2 * (root + 1e-4))
-            apart = (self.margin - root).clamp(min=0).square()
+            apart = torch.relu(self.margin - root(squared, 1e-4)).square()
         return torch.where(similar.reshape(-1)[:pairs].trunc() != 0, squared, apart).sum() / pairs / 2
