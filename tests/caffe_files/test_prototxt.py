@@ -1,7 +1,11 @@
 """Prototxts as trees with line numbers: templates, nesting, strings, writing them again."""
 
+import random
+import time
+
 import pytest
 from google.protobuf import text_format
+from google.protobuf.text_encoding import CUnescape
 from google.protobuf.wrappers_pb2 import Int64Value, StringValue
 from support.zoo import raises
 
@@ -174,3 +178,43 @@ def test_what_is_no_prototxt(text, said):
     with pytest.raises(CaffeValueError) as raised:
         parse(text, "net")
     assert str(raised.value).startswith("net, line ") and str(raised.value).endswith(said)
+
+
+ESCAPES = [
+    "\\\\",
+    "\\n",
+    "\\x4",
+    "\\x41",
+    "\\x414",
+    "\\7",
+    "\\101",
+    "\\1018",
+    "\\u00e9",
+    "\\U0001f600",
+    "\\'",
+    "\\q",
+]
+ESCAPES += ["a", "x1", "é", "0", "n", "\\303\\251", "\\xc3\\xa9"]
+
+
+@pytest.mark.filterwarnings("ignore")  # Python's, of \\q
+def test_escapes_are_protobuf_s():
+    dice = random.Random(3)
+    for _ in range(3000):
+        text = "".join(dice.choice(ESCAPES) for _ in range(dice.randint(1, 6)))
+        try:
+            wanted = CUnescape(text).decode()
+        except ValueError:
+            with pytest.raises(ValueError):
+                unquoted(f'"{text}"')
+        else:
+            assert unquoted(f'"{text}"') == wanted, text
+
+
+@pytest.mark.parametrize(
+    "text", ["\\\\" * 200_000, "\\x41" * 100_000, "\\\\x" * 100_000, "a" * 400_000 + "\\n"]
+)
+def test_the_time_for_escapes_is_linear(text):
+    began = time.process_time()
+    unquoted(f'"{text}"')
+    assert time.process_time() - began < 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import tempfile
 import time
@@ -12,11 +13,14 @@ from functools import partial
 
 import numpy as np
 import torch
+from net.apart import apart
 from torch import Tensor
 
 from ...base import CaffeError, CaffeTypeError, CaffeValueError, describe, path_of, some
 from ...caffe_files.parameters import did_you_mean
+from ...caffe_files.prototxt import Node
 from ..net import caffe_net
+from ..net.graph import Spec
 from ..net.net import CaffeNet
 from ..stock import blobs_of
 from .registered import RegisteredLayer, newest, registered
@@ -85,11 +89,16 @@ def _said(report, file: str) -> None:
 
 
 def readNet(model, config="", framework="") -> Net:
-    """OpenCV's readNet for Caffe's files, in either order: the weights and the prototxt.
+    """OpenCV's readNet for Caffe's files, in either order: the weights and the prototxt. None is "".
+
+    Its other form has the framework first, and then bytes: readNet("caffe", weights, prototxt).
 
     Raises:
         cv2.error: the files are of another framework.
     """
+    config, framework = ("" if value is None else value for value in (config, framework))
+    if isinstance(model, str) and model.lower() == "caffe":
+        return readNetFromCaffe(framework, config)
     files = [file for file in (model, config) if isinstance(file, (str, os.PathLike)) and os.fspath(file)]
     texts = [f for f in files if os.fspath(f).lower().endswith((".prototxt", ".pbtxt", ".pt"))]
     weights = [f for f in files if os.fspath(f).lower().endswith((".caffemodel", ".h5"))]
@@ -161,6 +170,7 @@ class Layer:
     def __init__(self, spec, module: torch.nn.Module | None):
         self.name, self.type, self._module = spec.name, spec.type, module
         self._tops = {top: i for i, top in enumerate(spec.tops)}
+        self._is_product = spec.type == "InnerProduct"
 
     def outputNameToIndex(self, outputName: str) -> int:
         """The number of an output, from 0 on; -1: no output of that name."""
@@ -171,8 +181,10 @@ class Layer:
 
     @property
     def blobs(self) -> tuple[np.ndarray, ...]:
-        """The weights, as float32 arrays."""
-        return tuple(blob.detach().float().cpu().numpy() for blob in self._parameters())
+        """The weights, as float32 arrays. OpenCV has a vector as a column, and an InnerProduct's bias as a row."""
+        arrays = [blob.detach().float().cpu().numpy() for blob in self._parameters()]
+        column = (1, -1) if self._is_product else (-1, 1)
+        return tuple(array.reshape(column) if array.ndim < 2 else array for array in arrays)
 
     @blobs.setter
     def blobs(self, values) -> None:
@@ -190,6 +202,12 @@ class Layer:
                     blob.zero_()
 
 
+def _shapes_of(given) -> list[tuple[int, ...]]:
+    """One shape, or a list of them."""
+    several = len(given) and not isinstance(given[0], (int, np.integer))
+    return [tuple(int(n) for n in shape) for shape in (given if several else [given])]
+
+
 class Net:
     """cv2.dnn.Net.
 
@@ -200,6 +218,7 @@ class Net:
     def __init__(self, module: CaffeNet | None = None):
         self.module = None if module is None else module.fuse()
         self._inputs: dict[str, Tensor] = {}
+        self._names: list[str] = []  # by setInputsNames
         self._device, self._dtype = torch.device("cpu"), torch.float32
         self._backend = 0
         self._time = 0.0
@@ -225,7 +244,9 @@ class Net:
         return names.index(layer) if layer in names else -1
 
     def getLayer(self, layer) -> Layer:
-        """A layer by its name or its number: an object with `name`, `type` and `blobs`."""
+        """A layer by its name or its number: an object with `name`, `type` and `blobs`. 0 is the inputs' layer."""
+        if layer == "_input" or (isinstance(layer, (int, np.integer)) and layer == 0):
+            return Layer(Spec(Node(0), "_input", "", (), tuple(self._input_names())), None)
         step = self._step(layer)
         return Layer(step.spec, self.module.get_layer(step.key) if step.key else None)
 
@@ -277,16 +298,60 @@ class Net:
         """The number of layers of a type."""
         return sum(step.spec.type == layerType for step in self._steps())
 
+    def _input_names(self) -> list[str]:
+        self._steps()
+        return self._names or list(self.module.phase.graph.inputs)
+
+    def setInputsNames(self, inputBlobNames) -> None:
+        """Give the inputs other names, in their order, for setInput."""
+        own = list(self.module.phase.graph.inputs) if self._steps() else []
+        names = [inputBlobNames] if isinstance(inputBlobNames, str) else list(map(str, inputBlobNames))
+        if len(names) > len(own):
+            raise wrong(f"setInputsNames: {len(names)} names for {len(own)} inputs")
+        self._names = [*names, *own[len(names) :]]
+
+    def setInputShape(self, inputName: str, shape) -> None:
+        """The shape of an input until setInput gives it an array: getLayersShapes and forward begin with it."""
+        self.setInput(np.zeros([int(n) for n in shape], np.float32), inputName)
+
+    def getLayersShapes(self, netInputShapes):
+        """(the layers' numbers, the shapes of their inputs, of their outputs); the layer 0 is the inputs'."""
+        given = _shapes_of(netInputShapes)
+        found = [(given, given), *self._shapes(given)]
+        arrays = [[tuple(np.array(n, np.int32) for n in shapes) for shapes in both] for both in found]
+        return np.arange(len(found), dtype=np.int32), *map(tuple, zip(*arrays, strict=True))
+
+    def getMemoryConsumption(self, *asked) -> tuple[int, int]:
+        """(bytes of the weights, bytes of the outputs) of the net, or of a layer, whose number comes first."""
+        layer, shapes = asked if len(asked) == 2 else (None, *asked)
+        _, _, outputs = self.getLayersShapes(shapes)
+        layers = range(len(outputs)) if layer is None else [self.getLayerId(self.getLayer(int(layer)).name)]
+        weights = sum(blob.size for i in layers for blob in self.getLayer(i).blobs)
+        return 4 * weights, 4 * sum(int(np.prod(shape)) for i in layers for shape in outputs[i])
+
+    def _shapes(self, given: list[tuple[int, ...]]) -> list[tuple[list, list]]:
+        """The shapes of each layer's inputs and outputs. Inputs without a shape here have the file's."""
+        steps, net = self._steps(), self.module
+        shapes = dict(net.shapes) | dict(zip(net.phase.graph.inputs, given, strict=False))
+        values = list(dict.fromkeys(value for step in steps for value in (*step.bottoms, *step.tops)))
+        with apart(net) as twin:
+            inputs = {
+                name: torch.zeros(shapes[name], device=self._device, dtype=self._dtype)
+                for name in net.phase.graph.inputs
+            }
+            try:
+                found = twin.values_of(values, inputs)
+            except CaffeError as error:
+                raise wrong(error) from None
+        made = {value: np.array(x.shape, np.int32) for value, x in zip(values, found, strict=True)}
+        return [([made[v] for v in step.bottoms], [made[v] for v in step.tops]) for step in steps]
+
     def getLayerShapes(self, netInputShape, layerId: int):
         """(the shapes of a layer's inputs, of its outputs), for an input of this shape."""
         shape = tuple(int(n) for n in netInputShape)
-        names = list(self.module.phase.graph.inputs) if self.module else []
-        given = {names[0]: torch.zeros(shape)} if names else {}
         step = self._step(int(layerId))
-        values = [*step.bottoms, *step.tops]
-        found = self._run(given | {k: v for k, v in self._inputs.items() if k not in given}, values)
-        shapes = [np.array(value.shape, np.int32) for value in found]
-        return shapes[: len(step.bottoms)], shapes[len(step.bottoms) :]
+        inputs, outputs = self._shapes([shape])[self._steps().index(step)]
+        return inputs, outputs
 
     # ---------------------------------------------------------------------------------------- calls
 
@@ -299,9 +364,10 @@ class Net:
             mean: a number for each channel, or one.
         """
         self._steps()
-        inputs = list(self.module.phase.graph.inputs)
-        if name and name not in inputs:
-            raise wrong(f"setInput: no input {name!r}. There are: {', '.join(inputs) or 'none'}")
+        inputs, names = list(self.module.phase.graph.inputs), self._input_names()
+        if name and name not in names:
+            raise wrong(f"setInput: no input {name!r}. There are: {', '.join(names) or 'none'}")
+        name = inputs[names.index(name)] if name else ""
         try:
             value = torch.from_numpy(np.ascontiguousarray(blob, np.float32))
         except (TypeError, ValueError):
@@ -427,6 +493,19 @@ class Net:
     def getPerfProfile(self) -> tuple[int, np.ndarray]:
         """(the time of the last forward in nanoseconds, which are cv2's ticks, and an empty list of layers' times)."""
         return int(self._time * 1e9), np.zeros((0, 1), np.float64)
+
+    def dumpToFile(self, path) -> None:
+        """Write the net's graph to a file, in the language of Graphviz: a box for each layer."""
+        lines = ["digraph G {", '\t"_input"']
+        makers: dict[int, str] = {}
+        for step in self._steps():
+            name = json.dumps(step.spec.name)
+            lines.append(f"\t{name} [label={json.dumps(f'{step.spec.name} {step.spec.type}')} shape=box]")
+            sources = dict.fromkeys(makers.get(value, '"_input"') for value in step.bottoms)
+            lines += [f"\t{source} -> {name}" for source in sources]
+            makers.update(dict.fromkeys(step.tops, name))
+        with open(path_of("dumpToFile: path", path), "w", encoding="utf-8") as file:
+            file.write("\n".join([*lines, "}", ""]))
 
     def dump(self) -> str:
         """The net as text: a line for each layer, with its type and its blobs."""

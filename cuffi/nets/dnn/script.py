@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from ..pycaffe.run_script import main
@@ -79,8 +80,9 @@ def _chooser(ours, theirs):
 def _reader(theirs):
     def readNet(model, config="", framework="", *more, **named):
         """cv2.dnn.readNet; Caffe's files are read by cuffi."""
-        given = f"{model} {config}".lower()
-        if framework.lower() == "caffe" or ".caffemodel" in given or ".prototxt" in given:
+        given = [str(value).lower() for value in (model, config) if isinstance(value, (str, os.PathLike))]
+        is_caffe = "caffe" in given or (isinstance(framework, str) and framework.lower() == "caffe")
+        if is_caffe or any(word in value for value in given for word in (".caffemodel", ".prototxt")):
             return opencv_net.readNet(model, config, framework)
         return theirs(model, config, framework, *more, **named)
 

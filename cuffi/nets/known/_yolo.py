@@ -31,9 +31,10 @@ class Anchors:
         is_map = len(shape) == 4 and shape[1] == channels
         self.layer(
             not (is_map and self.is_square) or shape[2] == shape[3],
-            f"a square map is needed, not {list(shape)}",
+            "a square map is needed, not {}",
+            shape,
         )
-        self.layer(is_map, f"a map of {channels} channels is needed, not {list(shape)}")
+        self.layer(is_map, "a map of {} channels is needed, not {}", channels, shape)
 
     def cells(self, x: Tensor, classes: int) -> Tensor:
         """[N, h, w, anchors, 5 + classes]"""

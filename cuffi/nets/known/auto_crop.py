@@ -15,6 +15,6 @@ class AutoCrop(KnownLayer, Crop):
         super().__init__(definition)
         self.first_axis, self.offsets, self.says_offsets = 2, (), False
 
-    def setup(self, x, like):
+    def agree(self, x, like):
         self.check(len(self.offsets) == 2, "the geometry of the net does not determine where it is cut")
-        super().setup(x, like)
+        super().agree(x, like)

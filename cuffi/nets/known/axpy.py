@@ -8,10 +8,10 @@ class Axpy(KnownLayer):
     source = "hujie-frank/SENet"
     bottoms = (3, 3)
 
-    def setup(self, a, x, y):
-        self.check(x == y, f"bottoms of {list(x)} and {list(y)}")
+    def agree(self, a, x, y):
+        self.check(x == y, "bottoms of {} and {}", x, y)
         is_valid = a[:2] == x[:2] and all(size == 1 for size in a[2:])
-        self.check(is_valid, f"a number for each item and channel is needed, not {list(a)} for {list(x)}")
+        self.check(is_valid, "a number for each item and channel is needed, not {} for {}", a, x)
 
     def forward(self, a, x, y):
         return y + a.reshape(a.shape[:2] + (1,) * (x.dim() - 2)) * x

@@ -1,6 +1,7 @@
 import torch
 import torch.nn.functional as F
 
+from ...base import CaffeValueError
 from ..net.fillers import constant
 from . import KnownLayer
 
@@ -8,6 +9,8 @@ from . import KnownLayer
 def _normalised(x, weight, bias, eps):
     """(top, the batch's mean, and its variance times m / (m - 1)) by the batch's statistics."""
     weight, bias = weight.reshape(-1), bias.reshape(-1)
+    if x.shape[1] != len(weight):
+        raise CaffeValueError(f"{len(weight)} channels are known, not those of {list(x.shape)}")
     if x.numel() // x.shape[1] == 1:  # torch refuses it; the numerator is zero
         top = (x * 0).transpose(0, 1) * weight.reshape(-1, *(1,) * (x.dim() - 1))
         top = (top + bias.reshape(-1, *(1,) * (x.dim() - 1))).transpose(0, 1)
@@ -51,6 +54,7 @@ class SegNetBN(KnownLayer):
 
     def forward(self, x):
         if self.folded:
+            self.check(x.shape[1] == self.scale.numel(), "{} channels, not {}", self.scale.numel(), x.shape)
             along = (1, -1) + (1,) * (x.dim() - 2)
             return x * self.scale.reshape(along) + self.shift.reshape(along)
         top, mean, variance = _normalised(x, self.scale, self.shift, 1e-9)

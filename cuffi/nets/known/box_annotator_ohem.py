@@ -1,5 +1,6 @@
 import torch
 
+from ..stock import legacy
 from . import KnownLayer
 
 
@@ -21,8 +22,14 @@ class BoxAnnotatorOHEM(KnownLayer):
         self.number, self.ignore_label = p.roi_per_img, p.ignore_label
         self.check(self.number > 0, "roi_per_img: expected more than 0")
 
-    def setup(self, regions, losses, labels, weights):
-        self.check(regions[1:2] == (5,), f"regions of 5 values are needed, not {list(regions)}")
+    def agree(self, regions, losses, labels, weights):
+        self.check(regions[1:2] == (5,), "regions of 5 values are needed, not {}", regions)
+        places = (regions[0], *legacy(self, regions)[2:])
+        for other in (losses, labels):
+            fits = (*legacy(self, other)[:1], *legacy(self, other)[2:]) == places and other[1:2] in ((), (1,))
+            self.check(fits, "a loss and a label for each of {}, not {}", regions, other)
+        fits = (*legacy(self, weights)[:1], *legacy(self, weights)[2:]) == places
+        self.check(fits, "weights for each of {}, not {}", regions, weights)
 
     def top_shapes(self, regions, losses, labels, weights):
         return [(regions[0], 1, *regions[2:]), weights]
@@ -36,9 +43,8 @@ class BoxAnnotatorOHEM(KnownLayer):
         place = torch.arange(len(order), device=item.device)
         rank = place - torch.searchsorted(sorted_items.contiguous(), sorted_items.contiguous())
         kept = torch.zeros_like(order, dtype=torch.bool).scatter(0, order, rank < self.number)
-        kept = kept.reshape(regions.shape[0], 1, *regions.shape[2:])
-        own = labels.reshape(kept.shape)
-        while kept.dim() < weights.dim():
-            kept = kept[..., None]
-        chosen = torch.where(kept, weights, 0)
+        own = labels.reshape(regions.shape[0], 1, *regions.shape[2:])
+        items, channels, height, width = legacy(self, weights.shape)
+        each = kept.reshape(items, 1, height, width)
+        chosen = torch.where(each, weights.reshape(items, channels, height, width), 0).reshape(weights.shape)
         return torch.where(kept.reshape(own.shape), own, self.ignore_label), chosen

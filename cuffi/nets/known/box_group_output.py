@@ -46,12 +46,13 @@ class BoxGroupOutput(KnownLayer):
         self.least, self.threshold, self.min_size = p.fg_thr, p.iou_thr, p.min_size
         self.before, self.after = p.max_nms_num, p.max_post_nms_num
 
-    def top_shapes(self, *bottoms):
+    def agree(self, *bottoms):
         for (fields, _, _), chances, offsets in zip(self.groups, bottoms[::2], bottoms[1::2], strict=True):
             fits = chances[0] % len(fields) == 0 and offsets == (chances[0], 4, *chances[2:])
-            self.check(
-                fits, f"maps of {len(fields)} fields are needed, not {list(chances)} and {list(offsets)}"
-            )
+            said = "maps of {} fields are needed, not {} and {}"
+            self.check(fits, said, len(fields), chances, offsets)
+
+    def top_shapes(self, *bottoms):
         return [(1, 5, 1, 1), (1, 6, 1, 1)][: self.top_count]  # as in the layer's Reshape
 
     @torch.no_grad()
@@ -137,11 +138,10 @@ class BoxOutput(BoxGroupOutput):
         self.groups = tuple(((width,), (height,), stride) for width, height, stride in fields)
         self.take(definition, p)
 
-    def top_shapes(self, *bottoms):
+    def agree(self, *bottoms):
         for x in bottoms:
             is_map = len(x) == 4 and x[:2] == bottoms[0][:2] and x[1] > 5
-            self.check(is_map, f"maps of 2 classes or more and 4 offsets are needed, not {list(x)}")
-        return [(1, 5, 1, 1), (1, 6, 1, 1)][: self.top_count]
+            self.check(is_map, "maps of 2 classes or more and 4 offsets are needed, not {}", x)
 
     def levels(self, bottoms):
         for group, x in zip(self.groups, bottoms, strict=True):

@@ -1,3 +1,5 @@
+import math
+
 import torch
 
 from . import KnownLayer
@@ -22,10 +24,18 @@ class CenterLoss(KnownLayer):
         self.num_output, self.first_axis, self._filler = p.num_output, p.axis, p.center_filler
         self.check(p.num_output > 0, "num_output: expected more than 0")
 
+    def agree(self, x, labels):
+        self.check(
+            labels[:1] == x[:1] and math.prod(labels) == x[0], "labels of {} for {} items", labels, x[0]
+        )
+        if self.is_set_up:
+            count = math.prod(x[self.first_axis :])
+            self.check(
+                count == self.center.shape[1], "{} values of an item, not {}", self.center.shape[1], count
+            )
+
     def setup(self, x, labels):
         self.first_axis = self.axis(self.first_axis, len(x))
-        count = torch.Size(labels).numel()
-        self.check(count == x[0], f"{count} labels for {x[0]} items")
         self.blob("center", (self.num_output, torch.Size(x[self.first_axis :]).numel()), self._filler)
         del self._filler
 

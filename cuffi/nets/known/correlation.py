@@ -31,10 +31,10 @@ class Correlation(KnownLayer):
         self.check(min(p.stride_1, p.stride_2) > 0, "stride_1 and stride_2: expected more than 0")
         self.radius = p.max_displacement // p.stride_2
 
-    def setup(self, first, second):
-        self.check(len(first) == 4 and first == second, f"bottoms of {list(first)} and {list(second)}")
+    def agree(self, first, second):
+        self.check(len(first) == 4 and first == second, "bottoms of {} and {}", first, second)
         sizes = [self.size(first[2 + i]) for i in range(2)]
-        self.check(min(sizes) > 0, f"nothing is left of {list(first)}")
+        self.check(min(sizes) > 0, "nothing is left of {}", first)
 
     def size(self, size: int) -> int:
         border = self.displacement + (self.kernel - 1) // 2

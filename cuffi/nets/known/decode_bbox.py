@@ -1,3 +1,5 @@
+import math
+
 import torch
 
 from . import KnownLayer
@@ -25,11 +27,13 @@ class DecodeBBox(KnownLayer):
         self.mean, self.std = (tuple(p.bbox_mean), tuple(p.bbox_std)) if both else ((0.0,) * 4, (1.0,) * 4)
         self.most = definition.message.decode_bbox_param.gt_iou_thr
 
+    def agree(self, offsets, boxes, *matched):
+        self.check(math.prod(offsets[1:]) == 8, "offsets of 8 values are needed, not {}", offsets)
+        self.check(math.prod(boxes[1:]) == 5, "boxes of 5 values are needed, not {}", boxes)
+        for other in (offsets, *matched):
+            self.check(other[:1] == boxes[:1], "{} boxes are needed, not {}", boxes[0], other)
+
     def top_shapes(self, offsets, boxes, *matched):
-        self.check(
-            torch.Size(offsets[1:]).numel() == 8, f"offsets of 8 values are needed, not {list(offsets)}"
-        )
-        self.check(torch.Size(boxes[1:]).numel() == 5, f"boxes of 5 values are needed, not {list(boxes)}")
         return [(boxes[0], 5, 1, 1)]
 
     @torch.no_grad()

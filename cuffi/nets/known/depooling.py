@@ -41,8 +41,8 @@ class Depooling(KnownLayer):
         fixed = [int(extra.get(f"pooling_param.fix_{axis}", both)) for axis in "yx"]
         self.fixed = tuple(k // 2 if at < 0 else at for at, k in zip(fixed, self.kernel, strict=True))
 
-    def setup(self, x, *mask):
-        self.check(len(x) == 4 and mask in ((), (x,)), f"bottoms of {list(x)} and {[*map(list, mask)]}")
+    def agree(self, x, *mask):
+        self.check(len(x) == 4 and all(m == x for m in mask), "bottoms of {} and {}", x, *mask or ("",))
 
     def sizes(self, shape):
         axes = zip(shape[2:], self.kernel, self.stride, self.pad, strict=True)

@@ -29,8 +29,12 @@ class DetectionEvaluate(KnownLayer):
         self.labels = tuple(c for c in range(p.num_classes) if c != p.background_label_id)
         self.threshold, self.difficult = p.overlap_threshold, p.evaluate_difficult_gt
 
+    def agree(self, found, boxes):
+        self.check(
+            found[-1:] == (7,) and boxes[-1:] == (8,), "rows of 7 and 8 are needed: {}, {}", found, boxes
+        )
+
     def top_shapes(self, found, boxes):
-        self.check(found[-1:] == (7,) and boxes[-1:] == (8,), f"rows of 7 and 8 are needed: {found}, {boxes}")
         return [(1, 1, len(self.labels) + found[-2], 5)]
 
     @torch.no_grad()
@@ -81,8 +85,12 @@ class OfCascadeRCNN(DetectionEvaluate):
     bottoms = (3, 3)
     overlap = staticmethod(overlap_in_pixels)
 
+    def agree(self, found, boxes, sizes):
+        self.check(
+            found[1:2] == (7,) and boxes[1:2] == (8,), "rows of 7 and 8 are needed: {}, {}", found, boxes
+        )
+
     def top_shapes(self, found, boxes, sizes):
-        self.check(found[1:2] == (7,) and boxes[1:2] == (8,), f"rows of 7 and 8 are needed: {found}, {boxes}")
         return [(len(self.labels) + found[0], 5, 1, 1)]
 
     @torch.no_grad()

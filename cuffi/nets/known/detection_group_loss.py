@@ -35,14 +35,12 @@ class _Group(KnownLayer):
             (tuple(norm.bbox_mean), tuple(norm.bbox_std)) if both else ((0.0,) * 4, (1.0,) * 4)
         )
 
-    def setup(self, scores, offsets, wanted):
+    def agree(self, scores, offsets, wanted):
         maps, rest = scores[0], scores[2:]
         fits = len(scores) == 4 and scores[1] == self.classes and maps % len(self.fields) == 0
         fits = fits and offsets == (maps, 4, *rest) and wanted == (maps, 6, *rest)
-        found = f"{list(scores)}, {list(offsets)} and {list(wanted)}"
-        self.check(
-            fits, f"maps of {self.classes}, 4 and 6 values, {len(self.fields)} each, are needed: {found}"
-        )
+        said = "maps of {}, 4 and 6 values, {} each, are needed: {}, {} and {}"
+        self.check(fits, said, self.classes, len(self.fields), scores, offsets, wanted)
 
     def labels_of(self, wanted):
         """Labels, labels as the scores have them, and which are negative."""

@@ -34,11 +34,10 @@ class _Detection(KnownLayer):
             (tuple(norm.bbox_mean), tuple(norm.bbox_std)) if both else ((0.0,) * 4, (1.0,) * 4)
         )
 
-    def setup(self, x, wanted):
+    def agree(self, x, wanted):
         fits = len(x) == 4 and x[1] == self.classes + 4 and wanted == (x[0], 6, *x[2:])
-        self.check(
-            fits, f"a map of {self.classes} classes and 6 values are needed, not {list(x)}, {list(wanted)}"
-        )
+        said = "a map of {} classes and 6 values are needed, not {}, {}"
+        self.check(fits, said, self.classes, x, wanted)
 
     def split(self, x, wanted):
         """Scores, offsets, boxes (centre and size), labels, labels as the scores have them, and which are negative."""

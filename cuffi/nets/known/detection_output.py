@@ -1,3 +1,5 @@
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -41,11 +43,14 @@ class DetectionOutput(KnownLayer):
         self.check(self.threshold >= 0, "nms_threshold must be non negative")
         self.check(0 < self.eta <= 1, "eta: expected more than 0 and at most 1")
 
-    def top_shapes(self, offsets, scores, priors, *image):
-        count = torch.Size(priors).numel() // 8
-        sizes = torch.Size(offsets[1:]).numel(), torch.Size(scores[1:]).numel()
+    def agree(self, offsets, scores, priors, *image):
+        count = math.prod(priors) // 8
+        sizes = math.prod(offsets[1:]), math.prod(scores[1:])
+        self.check(offsets[:1] == scores[:1], "offsets of {} and scores of {}", offsets, scores)
         self.check(count * self.box_classes * 4 == sizes[0], "number of priors must match number of offsets")
         self.check(count * self.classes == sizes[1], "number of priors must match number of scores")
+
+    def top_shapes(self, *bottoms):
         return [(1, 1, 1, 7)]  # as in the layer's Reshape, before the number of boxes is known
 
     @torch.no_grad()

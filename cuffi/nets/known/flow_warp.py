@@ -18,9 +18,9 @@ class FlowWarp(KnownLayer):
         p = definition.message.flow_warp_param
         self.outside = float("nan") if p.fill_value == p.NOT_A_NUMBER else 0.0
 
-    def setup(self, image, flow):
+    def agree(self, image, flow):
         is_valid = len(image) == 4 and flow == (image[0], 2, *image[2:])
-        self.check(is_valid, f"an image and its flow are needed, not {list(image)} and {list(flow)}")
+        self.check(is_valid, "an image and its flow are needed, not {} and {}", image, flow)
 
     def forward(self, image, flow):
         height, width = image.shape[2:]

@@ -24,8 +24,8 @@ class FocalLoss(KnownLayer):
         self.normalization = normalization(loss, VALID)
         self.ignore_label = loss.ignore_label if loss.HasField("ignore_label") else None
 
-    def setup(self, scores, labels):
-        check_labels(self, scores, labels)
+    def agree(self, scores, labels):
+        check_labels(self, scores, labels, is_loss=True)
 
     def forward(self, scores, labels):
         classes = scores.movedim(self.dim, 1)

@@ -1,3 +1,5 @@
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -35,14 +37,14 @@ class FrcnnOutput(KnownLayer):
             p.max_det_num,
         )
 
-    def top_shapes(self, chances, offsets, regions, size):
+    def agree(self, chances, offsets, regions, size):
         wanted = 4 * chances[1] if self.cls_aware else 8
         fits = offsets[:2] == (chances[0], wanted) and regions[0] == chances[0] and regions[1] in (5, 6)
-        found = f"{list(chances)}, {list(offsets)} and {list(regions)}"
-        self.check(
-            fits, f"{wanted} offsets for each probability, and regions of 5 or 6 values, are needed: {found}"
-        )
-        self.check(torch.Size(size).numel() == 2, f"one height and width are needed, not {list(size)}")
+        said = "{} offsets for each probability, and regions of 5 or 6 values, are needed: {}, {} and {}"
+        self.check(fits, said, wanted, chances, offsets, regions)
+        self.check(math.prod(size) == 2, "one height and width are needed, not {}", size)
+
+    def top_shapes(self, *bottoms):
         return [(1, 7, 1, 1)]  # as in the layer's Reshape
 
     @torch.no_grad()

@@ -1,3 +1,5 @@
+import math
+
 import torch
 
 from . import KnownLayer
@@ -36,10 +38,12 @@ class MarginInnerProduct(KnownLayer):
         self.forwards = forwards.to(self.forwards.device)
         return self
 
+    def agree(self, x, labels):
+        count, items = math.prod(labels), math.prod(x[: self.axis(self.first_axis, len(x))])
+        self.check(count == items, "{} labels for {} items", count, items)
+
     def setup(self, x, labels):
         self.first_axis = self.axis(self.first_axis, len(x))
-        count, items = torch.Size(labels).numel(), torch.Size(x[: self.first_axis]).numel()
-        self.check(count == items, f"{count} labels for {items} items")
         self.blob("weight", (self.num_output, torch.Size(x[self.first_axis :]).numel()), self._filler)
         del self._filler
 

@@ -1,3 +1,5 @@
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -52,14 +54,15 @@ class MultiBoxLoss(KnownLayer):
         said = list(definition.message.propagate_down)
         self.takes = tuple(said[:2]) if said else (True, True)
 
-    def setup(self, offsets, scores, priors, boxes):
-        count = torch.Size(priors).numel() // 8
-        sizes = torch.Size(offsets[1:]).numel(), torch.Size(scores[1:]).numel()
+    def agree(self, offsets, scores, priors, boxes):
+        count = math.prod(priors) // 8
+        sizes = math.prod(offsets[1:]), math.prod(scores[1:])
+        self.check(offsets[:1] == scores[:1], "offsets of {} and scores of {}", offsets, scores)
         self.check(count * 4 == sizes[0], "number of priors must match number of location predictions")
         self.check(
             count * self.classes == sizes[1], "number of priors must match number of confidence predictions"
         )
-        self.check(torch.Size(boxes).numel() % 8 == 0, f"boxes of 8 values are needed, not {list(boxes)}")
+        self.check(math.prod(boxes) % 8 == 0, "boxes of 8 values are needed, not {}", boxes)
 
     def top_shapes(self, *bottoms):
         return [()]

@@ -31,6 +31,8 @@ class Normalize(KnownLayer):
         # In half precision a sum of squares overflows easily.
         wide = x.detach().to(torch.promote_types(x.dtype, torch.float32))
         inverse = (wide.square().sum(axes, keepdim=True) + self.eps).rsqrt().to(x.dtype)
+        fits = self.channel_shared or x.shape[1:2] == self.scale.shape
+        self.check(fits, "{} channels are known, not those of {}", self.scale.numel(), x.shape)
         scale = self.scale.to(x.dtype).reshape((1, -1) + (1,) * (x.dim() - 2))
         return _Scaled.apply(x, inverse, scale, axes)
 

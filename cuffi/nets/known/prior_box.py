@@ -60,8 +60,11 @@ class PriorBox(KnownLayer):
         self.check(min(values) > 0 or not (apart or p.HasField(both)), f"{both} should be larger than 0")
         return values
 
+    def agree(self, *shapes):
+        for shape in shapes:
+            self.check(len(shape) == 4, "a bottom [num, channels, height, width] is needed, not {}", shape)
+
     def top_shapes(self, x, *image):
-        self.check(len(x) == 4, f"a bottom [num, channels, height, width] is needed, not {list(x)}")
         return [(1, 2, x[2] * x[3] * len(self.sizes) * 4)]
 
     def forward(self, x, image=None):

@@ -43,9 +43,11 @@ class ProposalTarget(KnownLayer):
         self.takes_others, self.takes_boxes = p.pickup_discard, p.append_gtbox
         self.fills = False
 
+    def agree(self, regions, boxes):
+        self.check(regions[1:2] == (5,), "regions of 5 values are needed, not {}", regions)
+        self.check(boxes[1:2] in ((7,), (8,)), "boxes of 7 or 8 values are needed, not {}", boxes)
+
     def setup(self, regions, boxes):
-        self.check(regions[1:2] == (5,), f"regions of 5 values are needed, not {list(regions)}")
-        self.check(boxes[1:2] in ((7,), (8,)), f"boxes of 7 or 8 values are needed, not {list(boxes)}")
         self.fills = boxes[1] == 7
 
     def top_shapes(self, regions, boxes):
@@ -176,13 +178,15 @@ class BboxAccuracy(KnownLayer):
         )
         self.cls_aware = norm.cls_aware
 
-    def top_shapes(self, offsets, regions, boxes):
+    def agree(self, offsets, regions, boxes):
         rows = offsets[0] == regions[0] == boxes[0] and regions[1:2] == (5,) and boxes[1:2] == (6,)
-        found = f"{list(offsets)}, {list(regions)} and {list(boxes)}"
-        self.check(
+        fits, said = (
             rows and (self.cls_aware or offsets[1] == 8),
-            f"rows of 4 * classes (or 8), 5 and 6 values: {found}",
+            "rows of 4 * classes (or 8), 5 and 6 values: ",
         )
+        self.check(fits, said + "{}, {} and {}", offsets, regions, boxes)
+
+    def top_shapes(self, *bottoms):
         return [(1, 1, 1, 1)] * self.top_count
 
     @torch.no_grad()

@@ -26,12 +26,12 @@ class PSROIPooling(KnownLayer):
         self.scale, self.outputs, self.group = p.spatial_scale, p.output_dim, p.group_size
         self.check(self.outputs > 0 and self.group > 0, "output_dim and group_size must be > 0")
 
-    def setup(self, x, regions):
+    def agree(self, x, regions):
         channels = self.outputs * self.group**2
         is_valid = len(x) == 4 and x[1] == channels
-        self.check(is_valid, f"a bottom of {channels} channels is needed, not {list(x)}")
+        self.check(is_valid, "a bottom of {} channels is needed, not {}", channels, x)
         count = torch.Size(regions).numel()
-        self.check(count == 5 * regions[0], f"regions of 5 values are needed, not {list(regions)}")
+        self.check(count == 5 * regions[0], "regions of 5 values are needed, not {}", regions)
 
     def forward(self, x, regions):
         regions = regions.detach().reshape(-1, 5)

@@ -20,10 +20,10 @@ class ROIAlign(KnownLayer):
         self.grid, self.scale, self.pad_ratio = (p.pooled_h + 1, p.pooled_w + 1), p.spatial_scale, p.pad_ratio
         self.check(min(self.grid) > 1, "pooled_h and pooled_w must be > 0")
 
-    def setup(self, x, regions):
-        self.check(len(x) == 4, f"a bottom [num, channels, height, width] is needed, not {list(x)}")
+    def agree(self, x, regions):
+        self.check(len(x) == 4, "a bottom [num, channels, height, width] is needed, not {}", x)
         count = torch.Size(regions).numel()
-        self.check(count == 5 * regions[0], f"regions of 5 values are needed, not {list(regions)}")
+        self.check(count == 5 * regions[0], "regions of 5 values are needed, not {}", regions)
 
     def forward(self, x, regions):
         regions = regions.detach().reshape(-1, 5)

@@ -30,10 +30,10 @@ class ROIPooling(KnownLayer):
         self.pooled, self.scale, self.pad_ratio = (p.pooled_h, p.pooled_w), p.spatial_scale, p.pad_ratio
         self.check(min(self.pooled) > 0, "pooled_h and pooled_w must be > 0")
 
-    def setup(self, x, regions):
-        self.check(len(x) == 4, f"a bottom [num, channels, height, width] is needed, not {list(x)}")
+    def agree(self, x, regions):
+        self.check(len(x) == 4, "a bottom [num, channels, height, width] is needed, not {}", x)
         count = torch.Size(regions).numel()
-        self.check(count == 5 * regions[0], f"regions of 5 values are needed, not {list(regions)}")
+        self.check(count == 5 * regions[0], "regions of 5 values are needed, not {}", regions)
 
     def top_shapes(self, x, regions):
         return [(regions[0], x[1], *self.pooled)]

@@ -28,13 +28,12 @@ class ScaleRoute(KnownLayer):
         self.check(self.low <= self.high, "high_scale must not be less than low_scale")
         self.middle = math.prod(ends) ** (1 / len(ends)) if ends else 256.0
 
-    def top_shapes(self, *bottoms):
+    def agree(self, *bottoms):
         rows = bottoms[0][0]
-        self.check(
-            torch.Size(bottoms[0]).numel() == 5 * rows,
-            f"regions of 5 values are needed, not {list(bottoms[0])}",
-        )
-        self.check(all(x[0] == rows for x in bottoms), f"{rows} rows of each bottom are needed")
+        self.check(math.prod(bottoms[0]) == 5 * rows, "regions of 5 values are needed, not {}", bottoms[0])
+        self.check(all(x[0] == rows for x in bottoms), "{} rows of each bottom are needed", rows)
+
+    def top_shapes(self, *bottoms):
         return [(1, *x[1:]) for x in bottoms]  # as in the layer's Reshape, before the number of rows is known
 
     @torch.no_grad()

@@ -1,5 +1,6 @@
 import torch.nn.functional as F
 
+from ..stock import legacy
 from ..stock.softmax_with_loss import BATCH_SIZE, VALID, normalization, normalizer
 from . import KnownLayer
 
@@ -26,9 +27,9 @@ class SmoothL1Loss(KnownLayer):
         counts = definition.bottoms == 3 or definition.tops == 2 or message.HasField("loss_param")
         self.normalization = normalization(message.loss_param, VALID) if counts else BATCH_SIZE
 
-    def setup(self, x, y, *weights):
+    def agree(self, x, y, *weights):
         for other in (y, *weights):
-            self.check(_four_axes(x) == _four_axes(other), f"bottoms of {list(x)} and {list(other)}")
+            self.check(legacy(self, x) == legacy(self, other), "bottoms of {} and {}", x, other)
 
     def forward(self, x, y, *weights):
         # Faster R-CNN's targets are [N, K, 1, 1], and its predictions [N, K].
@@ -45,8 +46,3 @@ class SmoothL1Loss(KnownLayer):
         places = x.shape[0] * x.shape[2:].numel()
         loss = terms.sum() / normalizer(self.normalization, x.shape[0], places, places)
         return loss if self.top_count == 1 else (loss, terms.detach().sum(1, keepdim=True))
-
-
-def _four_axes(shape) -> tuple[int, ...]:
-    """The shape as num, channels, height and width, which these layers compare."""
-    return (*shape, *(1,) * (4 - len(shape)))

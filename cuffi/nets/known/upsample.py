@@ -30,8 +30,8 @@ class ByMask(KnownLayer):
             self.check(bool(self.size) or scale > 1, "a scale must be more than 1")
             self.check(bool(self.size) or not less or scale == 2, "pad_out needs scale 2")
 
-    def setup(self, x, mask):
-        self.check(len(x) == 4 and x == mask, f"bottoms of {list(x)} and {list(mask)}")
+    def agree(self, x, mask):
+        self.check(len(x) == 4 and x == mask, "bottoms of {} and {}", x, mask)
 
     def top_shapes(self, x, mask):
         return [(*x[:2], *self.sizes(x))]

@@ -1,3 +1,5 @@
+import math
+
 import torch
 
 from . import KnownLayer
@@ -36,10 +38,12 @@ class Yolov3(KnownLayer):
         self.check(not p.use_focal_loss, "use_focal_loss is not known here: port your fork's")
         self.has_slope, self.smooth = p.use_logic_gradient, p.label_smooth_eps
 
-    def top_shapes(self, x, boxes):
+    def agree(self, x, boxes):
         self.anchors.check(x, self.classes)
-        count = torch.Size(boxes).numel()
-        self.check(count == x[0] * 1500, f"300 boxes of 5 values for each item are needed, not {list(boxes)}")
+        fits = math.prod(boxes) == x[0] * 1500
+        self.check(fits, "300 boxes of 5 values for each item are needed, not {}", boxes)
+
+    def top_shapes(self, x, boxes):
         return [()]
 
     def forward(self, x, boxes):

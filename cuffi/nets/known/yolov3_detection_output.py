@@ -43,9 +43,12 @@ class Yolov3DetectionOutput(KnownLayer):
             for i in range(maps)
         )
 
-    def top_shapes(self, *maps):
+    def agree(self, *maps):
         for anchors, shape in zip(self.maps, maps, strict=True):
             anchors.check(shape, self.classes)
+            self.check(shape[:1] == maps[0][:1], "maps of {} and {}", maps[0], shape)
+
+    def top_shapes(self, *maps):
         return [(1, 1, 1, 7)]  # as the layer's Reshape says, before it knows how many boxes there are
 
     @torch.no_grad()

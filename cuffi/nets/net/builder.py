@@ -33,6 +33,7 @@ from .net import CaffeNet, Phase
 from .phases import TRAIN, State, included
 from .python_layer import python_layer
 from .registry import Folders, Ported
+from .sharing import view
 from .weights import stored_counts
 
 # Stock types that do not compute on tensors, and are left out.
@@ -160,6 +161,8 @@ class Builder:
         return states
 
     def build(self, states: list[State]) -> CaffeNet:
+        if any(known_classes(spec.type) for spec in self.specs):
+            self.options.stored_blobs  # noqa: B018 - a damaged file is one problem, and not one of each known layer
         states = self._over(states)
         phases = {state.phase: Phase(self._graph(state)) for state in states}
         self._leave_out_a_phase(phases)
@@ -405,6 +408,7 @@ class Builder:
         if not module.is_set_up:
             if isinstance(module, Crop):
                 self._crop(step, module, graph)
+            module.agree(*bottoms)
             module.setup(*bottoms)
             module.is_set_up = True
         if (known := module.top_shapes(*bottoms)) is not None:
@@ -466,6 +470,8 @@ class Builder:
                 owner, own = owners.setdefault(param.value("name"), (spec, blob))
                 if own.shape == blob.shape:
                     setattr(module, attribute, own)
+                elif _is_permissive(param, blob, own) and isinstance(module, StockLayer):
+                    view(module, attribute, own)
                 else:
                     self.problems.add(spec, _why_unshared(param, blob, owner, own))
         for keys in net.keys.values():
@@ -564,9 +570,20 @@ def _multipliers(spec: Spec, module: nn.Module) -> list[tuple[float | None, floa
     return found
 
 
+def _is_permissive(param: Node, blob: torch.Tensor, own: torch.Tensor) -> bool:
+    """May blobs of two shapes be shared? Caffe then compares their counts."""
+    said = param.value("share_mode") in ("PERMISSIVE", "1")
+    return (
+        said
+        and own.numel() == blob.numel()
+        and isinstance(blob, nn.Parameter)
+        and isinstance(own, nn.Parameter)
+    )
+
+
 def _why_unshared(param: Node, blob: torch.Tensor, owner: Spec, own: torch.Tensor) -> str:
-    permissive = param.value("share_mode") in ("PERMISSIVE", "1") and own.numel() == blob.numel()
-    what = "with share_mode PERMISSIVE, which is not supported" if permissive else "with another shape"
+    what = "with share_mode PERMISSIVE, which a ported layer and a buffer do not support"
+    what = what if _is_permissive(param, blob, own) else "with another shape"
     return f"shares {param.value('name')!r} with {owner.name!r} {what}: {list(blob.shape)}, {list(own.shape)}"
 
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from ...base import CaffeRuntimeError, CaffeTypeError, dtype_name, path_of
 from ...base.files import written_whole
 from ._onnx_ported import PACKAGES, OnnxSession, package, ported, words_for
+from .apart import apart
 from .python_layer import PythonLayer
 
 # The largest difference that counts as equal, relative to a blob's largest value.
@@ -86,8 +87,8 @@ def to_onnx(net, path, *, dynamic_batch: bool = True) -> Certificate:
     for name in PACKAGES:
         package(name, "to_onnx")
     path = path_of(f"{net.path}: to_onnx: path", path)
+    _refuse(net)
     with written_whole(path) as file, _prepared(net) as net:
-        _refuse(net)
         inputs, names, layers = _inputs(net), _computed(net), ported(net)
         if layers:
             net(blobs=names, **inputs)  # so that a layer shows which sizes depend on values
@@ -128,7 +129,7 @@ def _certified(net, path: str, names: list[str], inputs: dict[str, Tensor], laye
 def _refuse(net) -> None:
     """Raise an error for a net that no ONNX file can hold, or whose numbers would be others there."""
     where = f"{net.path}: to_onnx"
-    for step in net.phase.graph.steps:
+    for step in net._phase(False).graph.steps:
         if isinstance(getattr(net, step.key), PythonLayer):
             raise CaffeRuntimeError(
                 f"{where}: line {step.spec.line}: {step.spec.name!r} ({step.spec.type}): it runs Python code, which no "
@@ -145,22 +146,18 @@ def _refuse(net) -> None:
 
 @contextlib.contextmanager
 def _prepared(net):
-    """The net on the processor, in phase TEST, without gradients, autocast and the exporter's log."""
-    if any(value.device.type not in ("cpu", "meta") for value in net.state_dict().values()):
-        net = copy.deepcopy(net).cpu()
-    modes = {module: module.training for module in net.modules()}
+    """A twin of the net on the processor, in phase TEST, without gradients, autocast and the exporter's log."""
     levels = {log: log.level for log in map(logging.getLogger, ("torch", "onnx_ir", "onnxscript"))}
-    net.eval()
     for log in levels:
         log.setLevel(logging.CRITICAL)
     try:
-        with torch.no_grad(), torch.autocast("cpu", enabled=False):
-            yield net
+        with apart(net) as twin, torch.autocast("cpu", enabled=False):
+            if any(value.device.type not in ("cpu", "meta") for value in twin.state_dict().values()):
+                twin = copy.deepcopy(twin).cpu()
+            yield twin
     finally:
         for log, level in levels.items():
             log.setLevel(level)
-        for module, mode in modes.items():
-            module.training = mode
 
 
 def _inputs(net) -> dict[str, Tensor]:
@@ -186,29 +183,52 @@ def _exported(net, names: list[str], inputs: dict[str, Tensor], dynamic: bool):
         return _export(net, names, given, shapes), shapes is not None
     except Exception as error:
         if shapes is None:
-            raise CaffeRuntimeError(f"{net.path}: to_onnx: {_reason(error)}") from error
+            where, cause = _culprit(net, inputs) or ("", error)
+            raise CaffeRuntimeError(f"{net.path}: to_onnx: {where}{_reason(cause)}") from error
         return _exported(net, names, inputs, False)
 
 
+def _culprit(net, inputs: dict[str, Tensor]) -> tuple[str, Exception] | None:
+    """The first layer that cannot be exported alone, in words, and its error."""
+    tried = set()
+    for step in net.phase.graph.steps:
+        module = net._modules.get(step.key)
+        if module is None or not step.bottoms or (repr(module), len(step.bottoms)) in tried:
+            continue
+        tried.add((repr(module), len(step.bottoms)))
+        bottoms = tuple(net.values_of(step.bottoms, inputs))
+        try:
+            _as_onnx(net, module, bottoms)
+        except Exception as error:
+            return f"line {step.spec.line}: {step.spec.name!r} ({step.spec.type}): ", error
+    return None
+
+
 def _export(net, names, inputs, shapes):
+    program = _as_onnx(
+        net,
+        _AllBlobs(net, names),
+        tuple(inputs.values()),
+        input_names=list(inputs),
+        output_names=list(names),
+        dynamic_shapes=shapes,
+    )
+    _tidy(program.model.graph, names)
+    return program
+
+
+def _as_onnx(net, module: nn.Module, inputs: tuple[Tensor, ...], **options):
+    """torch's ONNXProgram of a module of the net."""
     from ..known import _boxes
     from . import _onnx_ported
     from ._onnx_operators import translations
 
     with warnings.catch_warnings(), _set(_boxes, "AS_ONE_OPERATOR", True):
         warnings.simplefilter("ignore")
-        program = torch.onnx.export(
-            _AllBlobs(net, names),
-            tuple(inputs.values()),
-            dynamo=True,
-            input_names=list(inputs),
-            output_names=list(names),
-            dynamic_shapes=shapes,
-            custom_translation_table=translations() | _onnx_ported.translations(net),
-            verbose=False,
+        table = translations() | _onnx_ported.translations(net)
+        return torch.onnx.export(
+            module, inputs, dynamo=True, custom_translation_table=table, verbose=False, **options
         )
-    _tidy(program.model.graph, names)
-    return program
 
 
 def _tidy(graph, names: list[str]) -> None:

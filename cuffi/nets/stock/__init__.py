@@ -84,10 +84,16 @@ class StockLayer(nn.Module):
                 return f"takes {wanted} {what}, not {count}"
         return ""
 
-    def check(self, condition: bool, what: str) -> None:
-        """Like Caffe's CHECK: a CaffeValueError that names the layer."""
+    def check(self, condition: bool, what: str, *values) -> None:
+        """Like Caffe's CHECK: a CaffeValueError that names the layer. values: for each {} of the text."""
         if not condition:
-            raise CaffeValueError(f"{self.layer_name}: {what}")
+            shown = (list(value) if isinstance(value, tuple) else value for value in values)
+            raise CaffeValueError(f"{self.layer_name}: {what.format(*shown) if values else what}")
+
+    def agree(self, *shapes: Shape) -> None:
+        """Check that bottoms of these shapes fit one another, as Caffe's Reshape does: before `setup`, and in each
+        call of a net for a type with several bottoms. So torch never broadcasts what Caffe refuses.
+        """
 
     def setup(self, *shapes: Shape) -> None:
         """Make the parameters for bottoms of these shapes; called once."""
@@ -130,6 +136,32 @@ class StockLayer(nn.Module):
         own = {name: value for name, value in vars(self).items() if name[0] != "_" and name not in _COMMON}
         plain = int | float | str | tuple
         return ", ".join(f"{name}={value}" for name, value in own.items() if isinstance(value, plain))
+
+
+def root(squares: torch.Tensor, eps: float) -> torch.Tensor:
+    """The square root, with the slope 1 / (2 (root + eps)), as Caffe's layers divide. It is finite at 0."""
+    fixed = squares.detach().sqrt()
+    return fixed + (squares - squares.detach()) / (2 * (fixed + eps))
+
+
+class Sloped(torch.autograd.Function):
+    """`top`, whose gradient for x is `slope`, also where that is infinite or no number."""
+
+    @staticmethod
+    def forward(ctx, x, top, slope):
+        ctx.save_for_backward(slope)
+        return top.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * ctx.saved_tensors[0], None, None
+
+
+def legacy(layer: StockLayer, shape: Shape) -> tuple[int, int, int, int]:
+    """Num, channels, height and width: Caffe's old accessors take missing axes as 1."""
+    layer.check(len(shape) <= 4, "a bottom of at most 4 axes is needed, not {}", shape)
+    num, channels, height, width = (*shape, *(1,) * (4 - len(shape)))
+    return num, channels, height, width
 
 
 _COMMON = ("training", "layer_name", "top_count", "is_set_up", "call_super_init", "dump_patches")

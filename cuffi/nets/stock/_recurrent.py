@@ -46,22 +46,25 @@ class Recurrent(StockLayer, abc.ABC):
         self.check(definition.tops == 1 + exposed, f"{definition.tops} tops")
         self._state = {}  # by self.training
 
+    def agree(self, x, cont, *others):
+        self.check(len(x) >= 3, "x: expected [timesteps, streams, ...], got {}", x)
+        self.check(tuple(cont) == tuple(x[:2]), "cont: expected {}, got {}", x[:2], cont)
+        if self.has_static:
+            self.check(others[0][:1] == x[1:2], "static input: expected {} streams, got {}", x[1], others[0])
+        for shape in others[self.has_static :]:
+            wanted = (1, x[1], self.num_output)
+            self.check(tuple(shape) == wanted, "hidden state: expected {}, got {}", wanted, shape)
+
     def setup(self, x, cont, *others):
         weight, bias = self._definition
         del self._definition
-        self.check(len(x) >= 3, f"x: expected [timesteps, streams, ...], got {list(x)}")
-        self.check(tuple(cont) == tuple(x[:2]), f"cont: expected {list(x[:2])}, got {list(cont)}")
         rows = self.gates * self.num_output
         self.blob("weight_x", (rows, torch.Size(x[2:]).numel()), weight)
         self.blob("bias", (rows,), bias)
         if self.has_static:
-            self.check(others[0][0] == x[1], f"static input: expected {x[1]} streams, got {list(others[0])}")
             self.blob("weight_static", (rows, torch.Size(others[0][1:]).numel()), weight)
         self.blob("weight_h", (rows, self.num_output), weight)
         self.more(weight, bias)
-        for shape in others[self.has_static :]:
-            wanted = (1, x[1], self.num_output)
-            self.check(tuple(shape) == wanted, f"hidden state: expected {list(wanted)}, got {list(shape)}")
 
     def more(self, weight, bias):
         """Make the type's own parameters."""

@@ -22,9 +22,9 @@ class Accuracy(StockLayer):
         self.top_k, self.dim = p.top_k, p.axis
         self.ignore_label = p.ignore_label if p.HasField("ignore_label") else None
 
-    def setup(self, scores, labels):
-        classes = check_labels(self, scores, labels)
-        self.check(self.top_k <= classes, f"top_k {self.top_k} of {classes} classes")
+    def agree(self, scores, labels):
+        classes = check_labels(self, scores, labels, is_loss=False)
+        self.check(self.top_k <= classes, "top_k {} of {} classes", self.top_k, classes)
 
     @torch.no_grad()
     def forward(self, scores, labels):

@@ -9,6 +9,8 @@ class ArgMax(StockLayer):
     Top: [N, 1, top_k] over all values of an item; with out_max_val [N, 2, top_k], indices and values. With `axis`:
     the bottom's shape with top_k on that axis, values instead of indices with out_max_val. No gradient.
 
+    Of equal values the last one comes first: Caffe sorts pairs of value and index, the greatest first.
+
     Source: BVLC's argmax_layer.cpp.
     """
 
@@ -26,8 +28,10 @@ class ArgMax(StockLayer):
     def forward(self, x):
         dim = self.along if self.along is not None else 1
         flat = x if self.along is not None else x.flatten(1)
-        values, indices = flat.topk(self.top_k, dim=dim)
-        indices = indices.to(x.dtype)
+        # A stable sort of the reversed values keeps the last of equal ones in front. topk promises no order.
+        values, order = flat.flip(dim).sort(dim=dim, descending=True, stable=True)
+        values = values.narrow(dim, 0, self.top_k)
+        indices = (flat.shape[dim] - 1 - order.narrow(dim, 0, self.top_k)).to(x.dtype)
         if self.along is not None:
             return values if self.out_max_val else indices
         top = torch.stack((indices, values), 1) if self.out_max_val else indices[:, None]

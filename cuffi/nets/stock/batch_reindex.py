@@ -11,8 +11,8 @@ class BatchReindex(StockLayer):
 
     bottoms = (2, 2)
 
-    def setup(self, x, indices):
-        self.check(len(indices) == 1, f"the indices have {len(indices)} axes instead of 1")
+    def agree(self, x, indices):
+        self.check(len(indices) == 1, "the indices have {} axes instead of 1", len(indices))
 
     def forward(self, x, indices):
         return x.index_select(0, indices.long())

@@ -18,6 +18,9 @@ class Bias(StockLayer):
         p = definition.message.bias_param
         self.first_axis, self.num_axes, self.filler = p.axis, p.num_axes, p.filler
 
+    def agree(self, x, *other):
+        broadcast_shape(self, x, *other)
+
     def setup(self, x, *other):
         shape = broadcast_shape(self, x, *other)
         if not other:

@@ -1,4 +1,3 @@
-import torch
 import torch.nn.functional as F
 
 from . import StockLayer
@@ -8,4 +7,4 @@ class BNLL(StockLayer):
     """log(1 + exp(x)), for any shape, without overflow. Source: BVLC's bnll_layer.cpp."""
 
     def forward(self, x):
-        return F.relu(x) + torch.log1p(torch.exp(-x.abs()))
+        return F.softplus(x, threshold=50)

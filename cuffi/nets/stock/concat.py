@@ -18,13 +18,13 @@ class Concat(StockLayer):
             self.check(False, "concat_dim and axis: one of them is enough")
         self.dim = p.concat_dim if p.HasField("concat_dim") else p.axis
 
-    def setup(self, *shapes):
+    def agree(self, *shapes):
         axis = self.axis(self.dim, len(shapes[0]))
         for shape in shapes[1:]:
             same = len(shape) == len(shapes[0]) and all(
                 a == b for i, (a, b) in enumerate(zip(shape, shapes[0], strict=True)) if i != axis
             )
-            self.check(same, f"bottoms of {list(shapes[0])} and {list(shape)} do not join along axis {axis}")
+            self.check(same, "bottoms of {} and {} do not join along axis {}", shapes[0], shape, axis)
 
     def forward(self, *bottoms):
         return bottoms[0] if len(bottoms) == 1 else torch.cat(bottoms, self.dim)

@@ -1,13 +1,14 @@
 import torch
 
-from . import StockLayer
+from . import StockLayer, legacy, root
 
 
 class ContrastiveLoss(StockLayer):
     """1/(2N) sum of y d² + (1 - y) max(margin - d, 0)², where d = |a - b|.
 
-    Bottoms: features a and b [N, C]; y [N], 1 for a similar pair, else 0. a and b have a gradient. With
-    legacy_version the second term is max(margin - d², 0).
+    Bottoms: features a and b [N, C], perhaps with more axes of 1; y [N], whose whole part is 0 for a dissimilar pair,
+    else not. Of more labels than N the first are read. a and b have a gradient. With legacy_version the second term
+    is max(margin - d², 0).
 
     Source: BVLC's contrastive_loss_layer.cpp.
     """
@@ -20,18 +21,17 @@ class ContrastiveLoss(StockLayer):
         p = definition.message.contrastive_loss_param
         self.margin, self.legacy = p.margin, p.legacy_version
 
-    def setup(self, a, b, similar):
-        self.check(a[1] == b[1], f"features of {list(a)} and {list(b)}")
-        self.check(torch.Size(similar).numel() == similar[0], f"{list(similar)} labels: one a pair")
+    def agree(self, a, b, similar):
+        same = a[:1] == b[:1] and legacy(self, a)[1:] == legacy(self, b)[1:] == (*legacy(self, a)[1:2], 1, 1)
+        self.check(same, "features of {} and {}", a, b)
+        enough = legacy(self, similar)[1:] == (1, 1, 1) and legacy(self, similar)[0] >= a[0]
+        self.check(enough, "{} labels: one a pair", similar)
 
     def forward(self, a, b, similar):
         pairs = a.shape[0]
-        squared = (a - b).reshape(pairs, -1).square().sum(1)
+        squared = (a - b.reshape(a.shape)).reshape(pairs, -1).square().sum(1)
         if self.legacy:
-            apart = (self.margin - squared).clamp(min=0)
+            apart = torch.relu(self.margin - squared)
         else:
-            # The root's slope at zero is infinite. Caffe's gradient divides by the root + 1e-4.
-            root = squared.detach().sqrt()
-            root = root + (squared - squared.detach()) / (2 * (root + 1e-4))
-            apart = (self.margin - root).clamp(min=0).square()
-        return torch.where(similar.reshape(-1) != 0, squared, apart).sum() / pairs / 2
+            apart = torch.relu(self.margin - root(squared, 1e-4)).square()
+        return torch.where(similar.reshape(-1)[:pairs].trunc() != 0, squared, apart).sum() / pairs / 2

@@ -31,6 +31,10 @@ class Convolution(StockLayer):
         self.check(p.num_output > 0, "num_output: expected more than 0")
         self.check(p.group > 0 and p.num_output % p.group == 0, "num_output should be a multiple of group")
 
+    def agree(self, x, *others):
+        for other in others:
+            self.check(other == x, "all bottoms must have the same shape: {}, {}", x, other)
+
     def setup(self, x, *others):
         p, weight_filler, bias_filler = self._definition
         del self._definition
@@ -46,8 +50,6 @@ class Convolution(StockLayer):
         self.check(
             channels % self.group == 0, f"{channels} channels are not a multiple of group {self.group}"
         )
-        for other in others:
-            self.check(other == x, f"all bottoms must have the same shape: {list(x)}, {list(other)}")
         outputs = [self.output(size, i) for i, size in enumerate(x[axis + 1 :])]
         self.check(min(outputs) > 0, f"nothing is left of {list(x)} by a kernel of {self.kernel}")
         first, second = (channels, self.num_output) if self.transposed else (self.num_output, channels)

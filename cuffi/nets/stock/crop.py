@@ -17,18 +17,28 @@ class Crop(StockLayer):
         self.first_axis, self.offsets = p.axis, tuple(p.offset)
         self.says_offsets = definition.message.HasField("crop_param")
 
-    def setup(self, x, like):
+    def agree(self, x, like):
         axis = self.axis(self.first_axis, len(x))
-        self.check(len(like) == len(x), f"bottoms of {len(x)} and {len(like)} axes")
-        count = len(x) - axis
-        if len(self.offsets) > 1:
-            self.check(len(self.offsets) == count, f"{len(self.offsets)} offsets for {count} axes")
-        self.offsets = self.offsets * count if len(self.offsets) == 1 else self.offsets or (0,) * count
-        for i, offset in enumerate(self.offsets, axis):
+        self.check(len(like) >= len(x), "bottoms of {} and {} axes", len(x), len(like))
+        for i, offset in enumerate(self._offsets(len(x) - axis), axis):
             self.check(
-                x[i] - offset >= like[i], f"axis {i}: {like[i]} from {offset} on do not fit into {x[i]}"
+                x[i] - offset >= like[i],
+                "axis {}: {} from {} on do not fit into {}",
+                i,
+                like[i],
+                offset,
+                x[i],
             )
-        self.first_axis = axis
+
+    def _offsets(self, count: int) -> tuple[int, ...]:
+        """An offset for each of the axes that are cut: one for all, or one each."""
+        if len(self.offsets) > 1:
+            self.check(len(self.offsets) == count, "{} offsets for {} axes", len(self.offsets), count)
+        return self.offsets * count if len(self.offsets) == 1 else self.offsets or (0,) * count
+
+    def setup(self, x, like):
+        self.first_axis = self.axis(self.first_axis, len(x))
+        self.offsets = self._offsets(len(x) - self.first_axis)
 
     def forward(self, x, like):
         for i, offset in enumerate(self.offsets, self.first_axis):

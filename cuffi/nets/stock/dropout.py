@@ -19,15 +19,15 @@ class Dropout(StockLayer):
         self.scale_train = definition.flag("dropout_param.scale_train", True)
         # Bayesian SegNet also draws in testing.
         self.always = definition.flag("dropout_param.sample_weights_test", False)
-        self.check(
-            0 <= self.ratio < 1, f"dropout_ratio: expected 0 or more, and less than 1, got {self.ratio}"
-        )
 
     def top_shapes(self, x):
         return [x]
 
     def forward(self, x):
         if self.training or self.always:
+            # Caffe's release build tests the ratio only by what it computes: 0 / 0 for 1.
+            said = "dropout_ratio: expected 0 or more, and less than 1 in training, got {}"
+            self.check(0 <= self.ratio < 1, said, self.ratio)
             top = F.dropout(x, self.ratio, True)
             return top if self.scale_train else top * (1 - self.ratio)
         return x if self.scale_train else x * (1 - self.ratio)

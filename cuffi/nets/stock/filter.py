@@ -12,12 +12,14 @@ class Filter(StockLayer):
     bottoms = (2, None)
     tops = (1, None)
 
-    def setup(self, *shapes):
+    def agree(self, *shapes):
         self.check(
             len(shapes) == self.top_count + 1, "as many tops as bottoms without the selector are needed"
         )
+        selector = shapes[-1]
+        self.check(all(size == 1 for size in selector[1:]), "a selector of {}: one number an item", selector)
         for shape in shapes[:-1]:
-            self.check(shape[0] == shapes[-1][0], f"{shapes[-1][0]} selectors for {shape[0]} items")
+            self.check(shape[:1] == selector[:1], "selectors of {} for items of {}", selector, shape)
 
     def top_shapes(self, *shapes):
         return list(shapes[:-1])

@@ -34,11 +34,10 @@ class InfogainLoss(StockLayer):
             with open(source, "rb") as file:
                 self.register_buffer("matrix", stored_blob(source).read(file), persistent=False)
 
-    def setup(self, scores, labels, matrix=None):
-        classes = check_labels(self, scores, labels)
+    def agree(self, scores, labels, matrix=None):
+        classes = check_labels(self, scores, labels, is_loss=True)
         size = torch.Size(matrix).numel() if matrix is not None else self.matrix.numel()
-        needed = f"{classes} x {classes} are needed"
-        self.check(size == classes * classes, f"the matrix has {size} values, {needed}")
+        self.check(size == classes**2, "the matrix has {} values, {} x {} are needed", size, classes, classes)
 
     def forward(self, scores, labels, matrix=None):
         terms = -scores.movedim(self.dim, -1).log_softmax(-1)

@@ -16,10 +16,10 @@ class LSTMUnit(StockLayer):
     bottoms = (3, 3)
     tops = (2, 2)
 
-    def setup(self, cell, gates, cont):
+    def agree(self, cell, gates, cont):
         is_valid = len(cell) == 3 and cell[0] == 1 and tuple(gates) == (1, cell[1], 4 * cell[2])
         is_valid = is_valid and tuple(cont) == (1, cell[1])
-        self.check(is_valid, f"bottoms of {list(cell)}, {list(gates)} and {list(cont)}")
+        self.check(is_valid, "bottoms of {}, {} and {}", cell, gates, cont)
 
     def forward(self, cell, gates, cont):
         return unit(cell, gates, cont[..., None].to(cell.dtype))

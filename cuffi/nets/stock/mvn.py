@@ -1,10 +1,12 @@
-from . import StockLayer
+from . import StockLayer, root
 
 
 class MVN(StockLayer):
     """(x - mean) / (sqrt(variance) + eps), for each channel of each image, or for each image with across_channels.
 
-    normalize_variance: false leaves out the division. Top: the bottom's count with four axes, as the source has it.
+    The gradient is the source's, which divides by the root plus eps where the exact one has the root: no 0 / 0 for a
+    constant channel. normalize_variance: false leaves out the division. Top: the bottom's count with four axes, as the
+    source has it.
 
     Source: BVLC's mvn_layer.cpp.
     """
@@ -22,5 +24,6 @@ class MVN(StockLayer):
         rows = x.flatten(1)[:, None] if self.across_channels else x.reshape(x.shape[0], x.shape[1], -1)
         centred = rows - rows.mean(-1, keepdim=True)
         if self.normalize_variance:
-            centred = centred / (centred.square().mean(-1, keepdim=True).sqrt() + self.eps)
+            variance = centred.square().mean(-1, keepdim=True)
+            centred = centred / (root(variance, self.eps) + self.eps)
         return centred.reshape(x.shape + (1,) * (4 - x.dim()))

@@ -23,6 +23,9 @@ class Scale(StockLayer):
         if not self.own_weight:
             self.blobs = ("bias",)
 
+    def agree(self, x, *other):
+        broadcast_shape(self, x, *other)
+
     def setup(self, x, *other):
         filler, bias_filler = self._definition
         del self._definition
@@ -55,15 +58,17 @@ def broadcast_shape(layer, x, other=None):
         layer.check(end <= len(x), f"num_axes extends to axis {end} of a bottom of {len(x)} axes")
         layer.first_axis = axis
         return x[axis:end]
-    layer.first_axis = 0 if not other else layer.axis(layer.first_axis, len(x))
-    first = layer.first_axis
+    first = layer.axis(layer.first_axis, len(x)) if other else 0
     part = x[first : first + len(other)]
-    layer.check(
-        part == other, f"the second bottom's {list(other)} are not the axes from {first} of {list(x)}"
-    )
+    layer.check(part == other, "the second bottom's {} are not the axes from {} of {}", other, first, x)
+    if first != layer.first_axis:
+        layer.first_axis = first
     return other
 
 
 def broadcast(layer, x, blob):
-    """The blob with axes of 1 to its right."""
+    """The blob with axes of 1 to its right. It has the sizes of x's axes: torch would stretch an axis of 1."""
+    own, first = blob.shape, layer.first_axis
+    part = x.shape[first : first + len(own)]
+    layer.check(part == own, "a blob of {} for the axes from {} of {}", own, first, x.shape)
     return blob.reshape(blob.shape + (1,) * (x.dim() - layer.first_axis - blob.dim()))

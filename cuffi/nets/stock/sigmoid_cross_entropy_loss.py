@@ -26,9 +26,9 @@ class SigmoidCrossEntropyLoss(StockLayer):
         self.normalization = normalization(p, BATCH_SIZE)
         self.ignore_label = p.ignore_label if p.HasField("ignore_label") else None
 
-    def setup(self, x, target):
-        same = math.prod(x) == math.prod(target)
-        self.check(same, f"inputs must have the same count: {list(x)} and {list(target)}")
+    def agree(self, x, target):
+        same = x[:1] == target[:1] and math.prod(x) == math.prod(target)
+        self.check(same, "inputs must have the same number of items and the same count: {} and {}", x, target)
 
     def forward(self, x, target):
         target = target.reshape(x.shape)

@@ -26,11 +26,18 @@ def normalizer(mode: int, batch: int, full: int, valid):
     return max({FULL: full, BATCH_SIZE: batch, NONE: 1}[mode], 1)
 
 
-def check_labels(layer, scores, labels) -> int:
-    """Check that each prediction along the layer's axis has a label. Returns the number of classes."""
+def check_labels(layer, scores, labels, is_loss: bool) -> int:
+    """Check that each prediction along the layer's axis has a label. Returns the number of classes.
+
+    is_loss: Caffe's losses require the same first axis, too.
+    """
     axis = layer.axis(layer.dim, len(scores))
-    count, found = torch.Size(scores).numel() // max(1, scores[axis]), torch.Size(labels).numel()
-    layer.check(count == found, f"{found} labels for {count} predictions along axis {axis} of {list(scores)}")
+    count = math.prod(scores[:axis]) * math.prod(scores[axis + 1 :])
+    found = math.prod(labels)
+    said = "{} labels for {} predictions along axis {} of {}"
+    layer.check(count == found, said, found, count, axis, scores)
+    fits = not is_loss or labels[:1] == scores[:1]
+    layer.check(fits, "labels of {} for scores of {}: the first axis must be the same", labels, scores)
     return scores[axis]
 
 
@@ -61,10 +68,10 @@ class SoftmaxWithLoss(StockLayer):
         is_weighted = definition.flag("loss_param.weight_by_label_freqs", False)
         self.class_weights = tuple(map(number, weights)) if is_weighted else None
 
-    def setup(self, scores, labels):
-        classes, weights = check_labels(self, scores, labels), self.class_weights
+    def agree(self, scores, labels):
+        classes, weights = check_labels(self, scores, labels, is_loss=True), self.class_weights
         fits = weights is None or len(weights) == classes
-        self.check(fits, f"{len(weights or ())} class_weighting for {classes} classes")
+        self.check(fits, "{} class_weighting for {} classes", len(weights or ()), classes)
 
     def forward(self, scores, labels):
         classes = scores.movedim(self.dim, 1)

@@ -227,7 +227,7 @@ def test_blobs_have_to_fit(files):
     layer = net.getLayer(net.getLayerId("scale1"))
     assert (layer.outputNameToIndex("conv1"), layer.outputNameToIndex("none")) == (0, -1)
     layer.blobs = [np.full((1, 8), 2.606)]
-    assert (layer.blobs[0] == np.float32(2.606)).all() and layer.blobs[0].shape == (8,)
+    assert (layer.blobs[0] == np.float32(2.606)).all() and layer.blobs[0].shape == (8, 1)
     assert not net.getParam("scale1", 1).any()
     with pytest.raises(Exception, match=r"'fc' \(InnerProduct\): blobs: expected .*, got \[\[3\]\]"):
         net.getLayer("fc").blobs = [np.zeros(3)]
@@ -280,3 +280,64 @@ def test_silence_is_what_it_reads(image):
     side, quiet = net.forward(["side", "quiet"])
     assert net.getUnconnectedOutLayersNames() == ("prob", "quiet")
     assert np.array_equal(net.forward(), side) and np.array_equal(quiet, side)
+
+
+def same_shapes(ours, theirs):
+    assert [[list(map(int, s)) for s in shapes] for shapes in ours] == [
+        [list(map(int, s)) for s in shapes] for shapes in theirs
+    ]
+
+
+def test_sizes_equal_opencv_s(both):
+    ours, theirs = both
+    for shape in ((1, 3, 20, 24), (2, 3, 20, 24)):
+        mine, other = (net.getLayersShapes(shape) for net in both)
+        np.testing.assert_array_equal(mine[0], other[0])
+        same_shapes(mine[1], other[1])
+        same_shapes(mine[2], other[2])
+        assert ours.getMemoryConsumption(shape) == theirs.getMemoryConsumption(shape)
+        for number in range(1, len(theirs.getLayerNames()) + 1):
+            assert ours.getMemoryConsumption(number, shape) == theirs.getMemoryConsumption(number, shape)
+
+
+def test_the_inputs_layer_and_the_shapes_of_blobs_equal_opencv_s(both):
+    for net in both:
+        first = net.getLayer(0)
+        assert (first.name, first.type, list(first.blobs)) == ("_input", "", [])
+        assert first.outputNameToIndex("im_info") == -1 and first.outputNameToIndex("data") == 0
+    for name in both[0].getLayerNames():
+        shapes = [[blob.shape for blob in net.getLayer(net.getLayerId(name)).blobs] for net in both]
+        assert shapes[0] == shapes[1], name
+
+
+def test_inputs_with_other_names(both, image):
+    found = []
+    for net in both:
+        net.setInputsNames(["picture"])
+        net.setInputShape("picture", image.shape)
+        net.setInput(image, "picture")
+        found.append(net.forward())
+    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)
+
+
+def test_the_forms_of_read_net(files, image):
+    text, weights = files
+    stored = [np.fromfile(file, np.uint8) for file in (weights, text)]
+    nets = [
+        dnn.readNet(weights, text, None),
+        dnn.readNet(text, weights),
+        dnn.readNet("caffe", *stored),
+        dnn.readNet("Caffe", stored[0].tobytes(), stored[1].tobytes()),
+    ]
+    for net in nets:
+        net.setInput(image)
+    for net in nets[1:]:
+        np.testing.assert_array_equal(net.forward(), nets[0].forward())
+
+
+def test_the_graph_as_a_file(files, tmp_path):
+    net = dnn.readNetFromCaffe(*files)
+    net.dumpToFile(tmp_path / "net.dot")
+    text = (tmp_path / "net.dot").read_text()
+    assert text.startswith("digraph G {") and '"_input" -> "conv1"' in text
+    assert all(f'"{name}" [' in text for name in net.getLayerNames())

@@ -102,7 +102,7 @@ def test_a_file_has_the_blobs_names_and_any_batch(net, tmp_path):
     assert [o.name for o in written.get_outputs()] == ["prob"]
     images = torch.randn(5, 3, 12, 12)
     (found,) = written.run(None, {"data": images.numpy()})
-    np.testing.assert_allclose(found, net(data=images).detach().numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found, net(data=images).detach().numpy(), rtol=1e-4, atol=1e-6)
     said = json.loads((tmp_path / "net.onnx.json").read_text())
     assert said["agrees"] and len(said["blobs"]) == 4
 

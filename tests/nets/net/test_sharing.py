@@ -1,6 +1,8 @@
 """Shared parameters: which layer fills them, what was loaded, and their multipliers."""
 
+import copy
 import itertools
+import pickle
 import warnings
 
 import pytest
@@ -157,3 +159,42 @@ def test_a_submodule_of_the_user_is_trained_too():
     net.f = torch.nn.Linear(3, 2)
     net.head = torch.nn.PReLU()
     assert groups(net) == {"f.weight": (1, 1), "f.bias": (1, 1), "head.weight": (1, 1)}
+
+
+TWO_SHAPES = """input: "x" input_shape { dim: 2 dim: 4 dim: 2 dim: 2 }
+layer { name: "ip" type: "InnerProduct" bottom: "x" top: "a" param { name: "w" lr_mult: 3 }
+  inner_product_param { num_output: 6 bias_term: false weight_filler { type: "xavier" } } }
+layer { name: "cv" type: "Convolution" bottom: "x" top: "b" param { name: "w" %s }
+  convolution_param { num_output: 6 kernel_size: 2 bias_term: false } }"""
+
+
+def test_permissive_sharing_compares_counts():
+    """As net.cpp does: one parameter in two shapes. Its gradient is the sum; copies, moves and saved files keep it."""
+    net = caffe_net(TWO_SHAPES % "share_mode: PERMISSIVE").double()
+    assert len(list(net.parameters())) == 1
+    x = torch.randn(2, 4, 2, 2, dtype=torch.float64)
+    for one in (net, copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        with torch.no_grad():
+            one.ip.weight.mul_(2)
+        made = one(x)
+        torch.testing.assert_close(made["a"], made["b"].flatten(1))
+        (made["a"].sum() + 2 * made["b"].sum()).backward()
+        torch.testing.assert_close(one.ip.weight.grad, 3 * x.flatten(1).sum(0).expand(6, -1))
+    (group,) = net.parameter_groups(0.1)
+    assert group["lr_mult"] == 3 and group["params"][0] is net.ip.weight
+
+
+def test_permissive_blobs_are_loaded_and_saved(tmp_path):
+    net = caffe_net(TWO_SHAPES % "share_mode: PERMISSIVE")
+    net.save_caffemodel(tmp_path / "a.caffemodel")
+    other = caffe_net(TWO_SHAPES % "share_mode: PERMISSIVE", tmp_path / "a.caffemodel")
+    assert torch.equal(other.cv.weight.flatten(), net.ip.weight.flatten())
+    assert other.cv.weight.shape == (6, 4, 2, 2)
+
+
+def test_strict_sharing_compares_shapes():
+    for mode in ("", "share_mode: STRICT"):
+        with pytest.raises(CaffeValueError, match="with another shape"):
+            caffe_net(TWO_SHAPES % mode)
+    with pytest.raises(CaffeValueError, match="with another shape"):
+        caffe_net(TWO_SHAPES.replace("kernel_size: 2", "kernel_size: 1") % "share_mode: PERMISSIVE")

@@ -242,3 +242,19 @@ def test_unpacked_numbers_are_read(tmp_path):
     path.write_bytes(b"\xa2\x06" + bytes([len(layer)]) + layer)
     text = 'input: "x" input_shape { dim: 2 dim: 3 } layer { name: "scale" type: "Scale" bottom: "x" top: "y" }\n'
     assert caffe_net(text, path).scale.weight.tolist() == values
+
+
+def test_a_cut_file_is_one_problem_and_not_one_of_each_known_layer(tmp_path):
+    text = """input: "x" input_shape { dim: 1 dim: 3 dim: 8 dim: 8 }
+    layer { name: "c" type: "Convolution" bottom: "x" top: "c" convolution_param { num_output: 4 kernel_size: 3 } }
+    layer { name: "n" type: "Normalize" bottom: "c" top: "n" }
+    layer { name: "p" type: "Permute" bottom: "n" top: "p" permute_param { order: [0, 2, 3, 1] } }"""
+    path = tmp_path / "w.caffemodel"
+    caffe_net(text).save_caffemodel(path)
+    whole = path.read_bytes()
+    for length in (1, 20, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(CaffeValueError) as caught:
+            caffe_net(text, path)
+        said = str(caught.value)
+        assert said.count("not a .caffemodel") == 1 and len(said.splitlines()) == 1, said
