@@ -20,9 +20,10 @@ from torch import Tensor, nn
 from .._caffe.prototxt import Node
 from .._python2 import Tree, place_of
 from .._runtime import CaffeRuntimeError, CaffeValueError, is_fake
-from .blob import Blob, Layer, Phase
+from .blob import Blob, Layer, Phase, RawBlobVec
 from .graph import Spec
 from .messages import layer_parameter
+from .stock import share_blob
 
 _TOOLKIT = __package__.rpartition(".")[0]
 
@@ -173,11 +174,12 @@ class _Instance:
             if top.data.dtype != dtype:
                 top._data, top._diff = top.data.astype(dtype), None
         if not self.is_set_up:
-            self.call("setup", bottoms, self.tops)
-            self.owner.adopt(self.layer.blobs)
+            self.call("setup", RawBlobVec(bottoms), RawBlobVec(self.tops))
             self.is_set_up = True
         if hasattr(self.layer, "reshape"):
-            self.call("reshape", bottoms, self.tops)
+            self.call("reshape", RawBlobVec(bottoms), RawBlobVec(self.tops))
+        if not self.layer.blobs.is_fixed:
+            self.owner.adopt(self.layer.blobs)
 
 
 class PythonLayer(nn.Module):
@@ -221,7 +223,13 @@ class PythonLayer(nn.Module):
                 raise CaffeValueError(
                     f"setup: blob {i} is {list(blob.shape)}, in the other phase {list(own.shape)}"
                 )
+            blob._data = _array(getattr(self, f"blob{i}"))
         self.count = max(self.count, len(blobs))
+        blobs.fix(self._share)
+
+    def _share(self, i: int, blob: Blob) -> Blob:
+        share_blob(self, i, blob.shared())
+        return Blob(_array(getattr(self, f"blob{i}")))
 
     def own_blobs(self) -> list[nn.Parameter]:
         return [getattr(self, f"blob{i}") for i in range(self.count)]
@@ -265,7 +273,7 @@ class _Call(torch.autograd.Function):
         for top, bottom in module.in_place.items():
             instance.tops[top].reshape(*bottoms[bottom].shape)
             instance.tops[top].data[...] = bottoms[bottom].data
-        instance.call("forward", bottoms, instance.tops)
+        instance.call("forward", RawBlobVec(bottoms), RawBlobVec(instance.tops))
         instance.calls += 1
         ctx.instance, ctx.number, ctx.bottoms, ctx.device = instance, instance.calls, bottoms, device
         ctx.dtypes = [tensor.dtype for tensor in tensors]
@@ -288,7 +296,7 @@ class _Call(torch.autograd.Function):
         for blob in (*bottoms, *instance.layer.blobs):
             blob.diff[...] = 0
         needs = list(ctx.needs_input_grad[3:])
-        instance.call("backward", ctx.tops, needs[: len(bottoms)], bottoms)
+        instance.call("backward", RawBlobVec(ctx.tops), needs[: len(bottoms)], RawBlobVec(bottoms))
         found = [blob.diff for blob in (*bottoms, *instance.layer.blobs)]
         return (
             None,

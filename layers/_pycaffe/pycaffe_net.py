@@ -21,11 +21,10 @@ from .._net.graph import Spec, Step
 from .._net.messages import layer_parameter
 from .._net.python_layer import PythonLayer
 from .._net.schedule import calls_of
-from .._net.stock import blobs_of
 from .._python2 import Tree, folders_of_user
 from .._runtime import CaffeError, CaffeTypeError, CaffeValueError, describe, some
 from . import mode
-from .blobs import Input, NetBlob, Param
+from .blobs import Input, Layers, Names, NetBlob, layer_blobs
 from .io import Transformer
 
 _OF_TRANSFORMER = (
@@ -36,6 +35,18 @@ _OF_TRANSFORMER = (
     "set_raw_scale",
     "set_input_scale",
 )
+
+
+def _kept(method):
+    """A property that is computed once, as in pycaffe: later calls see what a script changes in it."""
+    name = f"_{method.__name__}_"
+
+    def get(self):
+        if name not in self.__dict__:
+            self.__dict__[name] = method(self)
+        return self.__dict__[name]
+
+    return property(get, doc=method.__doc__)
 
 
 class Net:
@@ -77,41 +88,50 @@ class Net:
 
     def _make_blobs(self) -> None:
         shapes, weights = self.module.shapes, self.module.phase.loss_weights
-        self.blobs: OrderedDict[str, NetBlob] = OrderedDict()
+        self._by_name: dict[str, NetBlob] = {}
         for name in self._graph.latest:
             shape = tuple(shapes.get(name, ()))
             if name in self._graph.inputs:
-                self.blobs[name] = Input(shape, mode.device, self._changed)
+                self._by_name[name] = Input(shape, mode.device, self._changed)
             else:
-                self.blobs[name] = NetBlob(shape, mode.device, self._settle, weights.get(name, 0.0))
-        self.params: OrderedDict[str, BlobVec] = OrderedDict()
-        for name, module in self.module.layers.items():
-            if blobs := blobs_of(module):
-                self.params[name] = BlobVec(Param(blob) for _, blob in blobs)
+                self._by_name[name] = NetBlob(shape, mode.device, self._settle, weights.get(name, 0.0))
+        modules = self.module.layers
+        self._params = {
+            spec.name: layer_blobs(modules.get(spec.name), f"net.params[{spec.name!r}]")
+            for spec in self._specs
+        }
         self._fill_dummies(first=True)
 
     # ------------------------------------------------------------------------------------ what it is
 
-    @property
+    @_kept
+    def blobs(self) -> OrderedDict[str, NetBlob]:
+        return Names(self._by_name.items(), "net.blobs")
+
+    @_kept
+    def params(self) -> OrderedDict[str, BlobVec]:
+        return Names([(name, blobs) for name, blobs in self._params.items() if blobs], "net.params")
+
+    @_kept
     def inputs(self) -> list[str]:
         return [top for spec in self._specs if spec.type == "Input" for top in spec.tops]
 
-    @property
+    @_kept
     def outputs(self) -> list[str]:
         return list(self._graph.outputs)
 
-    @property
-    def layers(self) -> list:
+    @_kept
+    def layers(self) -> Layers:
         """The layers with their `type` and `blobs`; for Python layers, the user's objects."""
         modules = self.module.layers
-        return [
+        return Layers(
             modules[spec.name].instance.layer
             if isinstance(modules.get(spec.name), PythonLayer)
-            else SimpleNamespace(type=spec.type, blobs=self.params.get(spec.name, []))
+            else SimpleNamespace(type=spec.type, blobs=self._params[spec.name])
             for spec in self._specs
-        ]
+        )
 
-    @property
+    @_kept
     def layer_dict(self) -> OrderedDict:
         return OrderedDict(zip(self._layer_names, self.layers, strict=True))
 
@@ -121,24 +141,24 @@ class Net:
 
     @property
     def _blob_names(self) -> list[str]:
-        return list(self.blobs)
+        return list(self._by_name)
 
-    @property
+    @_kept
     def top_names(self) -> OrderedDict:
         return OrderedDict((spec.name, list(spec.tops)) for spec in self._specs)
 
-    @property
+    @_kept
     def bottom_names(self) -> OrderedDict:
         return OrderedDict((spec.name, list(spec.bottoms)) for spec in self._specs)
 
-    @property
+    @_kept
     def blob_loss_weights(self) -> OrderedDict:
         weights = self.module.phase.loss_weights
-        return OrderedDict((name, weights.get(name, 0.0)) for name in self.blobs)
+        return OrderedDict((name, weights.get(name, 0.0)) for name in self._by_name)
 
     def __getattr__(self, name: str):
         if name == "transformer":  # in 2014 the net itself had these methods
-            self.transformer = Transformer({top: self.blobs[top].data.shape for top in self.inputs})
+            self.transformer = Transformer({top: self._by_name[top].data.shape for top in self.inputs})
             for top in self.inputs:
                 self.transformer.set_transpose(top, (2, 0, 1))
             return self.transformer
@@ -181,7 +201,7 @@ class Net:
                 self._write(name, value, "data")
         # Layers that change in a forward, such as TRAIN's BatchNorm, are not run again for backward.
         self._run(first, last, record=self._force_backward or self._phase == mode.TRAIN)
-        wanted = list(self._specs[last].tops) if end is not None else self.outputs
+        wanted = self.top_names[end] if end is not None else self.outputs
         return {name: self._blob(name).data for name in dict.fromkeys([*wanted, *(blobs or ())])}
 
     def _range(self, start, end) -> tuple[int, int]:
@@ -200,10 +220,10 @@ class Net:
         return self._layer_names.index(name)
 
     def _blob(self, name: str) -> NetBlob:
-        if name not in self.blobs:
-            known = ", ".join(some(self.blobs))
+        if name not in self._by_name:
+            known = ", ".join(some(self._by_name))
             raise CaffeValueError(f"{self.module.path}: no blob {name!r}. There are: {known}")
-        return self.blobs[name]
+        return self._by_name[name]
 
     def _all(self, given: dict, wanted: list[str], what: str) -> None:
         if set(given) != set(wanted):
@@ -255,7 +275,7 @@ class Net:
         for step in steps:
             for value in step.tops:
                 if values[value] is not None:
-                    self.blobs[self._graph.names[value]].take(values[value])
+                    self._by_name[self._graph.names[value]].take(values[value])
 
     def _between(self, first: int, last: int) -> list[Step]:
         return [step for step in self._steps[first : last + 1] if step is not None and step.key]
@@ -267,7 +287,7 @@ class Net:
         self._entered = {}
         for value in {value for step in steps for value in step.bottoms if value not in made}:
             name = self._graph.names[value]
-            entered = before[value] if value in before else self.blobs[name].tensor().detach()
+            entered = before[value] if value in before else self._by_name[name].tensor().detach()
             if self._graph.latest[name] in made:  # an in-place layer overwrites the blob
                 entered = entered.detach().clone()
             if record and (self._force_backward or name not in self._graph.inputs):
@@ -278,7 +298,7 @@ class Net:
         if self._device != mode.device():
             self._device = mode.device()
             self.module.to(self._device)
-        for param in (param for params in self.params.values() for param in params):
+        for param in (param for params in self._params.values() for param in params):
             param.send()
 
     def _changed(self) -> None:
@@ -298,7 +318,7 @@ class Net:
             for i, top in enumerate(spec.tops):
                 filler = fillers[min(i, len(fillers) - 1)] if fillers else None
                 if filler is not None and (first or filler.type != "constant"):
-                    fill(self.blobs[top].tensor(), filler)
+                    fill(self._by_name[top].tensor(), filler)
 
     def _read_data(self) -> None:
         """The next batch of each data layer that has files. Without files, the script's own values are used."""
@@ -309,13 +329,13 @@ class Net:
             self._feeds = self._feeds or {name: iter(all) for name, all in self.module.data_loaders().items()}
             batches = [next(feed) for feed in self._feeds.values()]
         except (CaffeError, OSError):
-            if not all(self.blobs[top].is_out for spec in sources.values() for top in spec.tops[:1]):
+            if not all(self._by_name[top].is_out for spec in sources.values() for top in spec.tops[:1]):
                 raise
             self._feeds = None
             return
         for batch in batches:
             for top, value in batch.items():
-                self.blobs[top].take(value.to(self._device))
+                self._by_name[top].take(value.to(self._device))
 
     # -------------------------------------------------------------------------------------- backward
 
@@ -337,7 +357,7 @@ class Net:
         if self._tape is None or not (self._tape.first <= first and last <= self._tape.last):
             self._run(0, last, record=True, again=True)  # later layers may not accept this size
         self._differentiate(first, last)
-        wanted = list(self._specs[first].bottoms) if end is not None else self.inputs
+        wanted = self.bottom_names[end] if end is not None else self.inputs
         return {name: self._blob(name).diff for name in dict.fromkeys([*wanted, *(diffs or ())])}
 
     def _differentiate(self, first: int, last: int) -> None:
@@ -346,7 +366,7 @@ class Net:
         steps = self._between(first, last)
         read = {value for step in steps for value in step.bottoms}
         tops = [value for step in steps for value in step.tops if value not in read]
-        seeds = [v for v in tops if self.blobs[names[v]].has_diff and values[v].requires_grad]
+        seeds = [v for v in tops if self._by_name[names[v]].has_diff and values[v].requires_grad]
         # A blob's diff is that of its first version in the range, because in-place layers overwrite it.
         versions: dict[str, int] = {}
         for step in steps:
@@ -357,19 +377,19 @@ class Net:
         own = list(dict.fromkeys(own))
         if not seeds:
             return
-        given = [torch.as_tensor(self.blobs[names[v]].diff).to(values[v]) for v in seeds]
+        given = [torch.as_tensor(self._by_name[names[v]].diff).to(values[v]) for v in seeds]
         found = torch.autograd.grad(
             [values[v] for v in seeds], [*(values[v] for v in wanted), *own], given, allow_unused=True
         )
         for value, gradient in zip(wanted, found, strict=False):
             if gradient is not None:
-                self.blobs[names[value]].diff[...] = gradient.cpu().numpy()
+                self._by_name[names[value]].diff[...] = gradient.cpu().numpy()
         for parameter, gradient in zip(own, found[len(wanted) :], strict=True):
             if gradient is not None:
                 parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
 
     def clear_param_diffs(self) -> None:
-        for params in self.params.values():
+        for params in self._params.values():
             for param in params:
                 param.diff[...] = 0
 
@@ -436,6 +456,3 @@ class Net:
         if not isinstance(other, Net):
             raise CaffeTypeError(f"share_with: expected a caffe.Net, got {describe(other)}")
         self.module.share_with(other.module)
-        for name, module in self.module.layers.items():
-            if name in self.params:
-                self.params[name] = BlobVec(Param(blob) for _, blob in blobs_of(module))
