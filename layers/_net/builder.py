@@ -28,7 +28,7 @@ from .known import known_classes, known_types, variant_of
 from .messages import STOCK, layer_parameter, message_of
 from .net import CaffeNet, Phase
 from .phases import TRAIN, State, included
-from .python_layer import python_layer
+from .python_layer import python_layer, why_refused
 from .registry import HOME, Folders, Ported
 from .stock import StockDefinition, StockLayer, blobs_of, stock_class, stock_types
 from .stock.crop import Crop
@@ -641,9 +641,7 @@ def _why_none(spec: Spec) -> str:
     if not spec.type:
         return "has no type"
     if spec.type == "Python":
-        module = spec.node.node("python_param") or Node()
-        name = f"{module.value('module')}.{module.value('layer')}"
-        return f"runs Python code, {name}. If you trust it: python_layers=True, or make net PYTHON_LAYERS=1"
+        return why_refused(spec)
     if stock_class(spec.type) is None and not known_classes(spec.type):
         return f"no such layer here{did_you_mean(spec.type, [*stock_types(), *known_types()], SLIP)}"
     return "native=False, and its type is not ported"

@@ -33,22 +33,27 @@ class PythonPath:
 
     The search includes `lib`, `python` and `src` in these folders, and ends at the folder with `.git`, or after six
     folders. A script that `python -m cuffi.caffe` runs shares its modules with the layers.
+
+    Args:
+        beside: False: only in the given folders. The files beside the prototxt have not been trusted.
     """
 
-    def __init__(self, folders: Iterable[str], prototxt: str):
+    def __init__(self, folders: Iterable[str], prototxt: str, beside: bool = True):
         for folder in folders:
             if not Path(folder).is_dir():
                 raise CaffeValueError(f"python_path: no folder {folder}")
         file = Path(prototxt).resolve()
         above = [folder for folder in file.parents if file.is_file()]
         end = next((i + 1 for i, folder in enumerate(above) if (folder / ".git").exists()), 6)
-        self.above = above[:end]
+        self.above, self.beside = above[:end], beside
         self.tree = Tree.running or Tree((), {"caffe": public_face})
         self.tree.folders += [folder for folder in folders if folder not in self.tree.folders]
 
     def find(self, module: str):
-        """The module of that name."""
+        """The module of that name. None if it may not run."""
         if not any(_holds(Path(folder), module) for folder in self.tree.places):
+            if not self.beside:
+                return None
             inside = [folder / name for folder in self.above for name in ("", "lib", "python", "src")]
             found = next((place for place in inside if _holds(place, module)), None)
             if found is None:
@@ -78,7 +83,9 @@ def python_layer(spec: Spec, find) -> nn.Module:
     if not module or not name:
         raise CaffeValueError("python_param: module and layer have to be given")
     try:
-        kind = getattr(find(module), name, None)
+        if (found := find(module)) is None:
+            raise CaffeValueError(why_refused(spec))
+        kind = getattr(found, name, None)
     except (CaffeValueError, CaffeRuntimeError):
         raise
     except Exception as error:  # the module's own code ran
@@ -88,6 +95,13 @@ def python_layer(spec: Spec, find) -> nn.Module:
     if not (isinstance(kind, type) and issubclass(kind, Layer)):
         raise CaffeValueError(f"{module} has no class {name!r} that is a caffe.Layer or a torch.nn.Module")
     return PythonLayer(spec, kind, text)
+
+
+def why_refused(spec: Spec) -> str:
+    """The message for a Python layer that nobody has asked to run."""
+    param = spec.node.node("python_param") or Node()
+    name = f"{param.value('module')}.{param.value('layer')}"
+    return f"runs Python code, {name}. If you trust it: python_layers=True, or make net (make train) PYTHON_LAYERS=1"
 
 
 def _said(error: Exception) -> str:

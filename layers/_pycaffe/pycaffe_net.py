@@ -19,7 +19,7 @@ from .._net.builder import read_net
 from .._net.fillers import fill
 from .._net.graph import Spec, Step
 from .._net.messages import layer_parameter
-from .._net.python_layer import PythonLayer
+from .._net.python_layer import PythonLayer, PythonPath
 from .._net.schedule import calls_of
 from .._python2 import Tree, folders_of_user
 from .._runtime import CaffeError, CaffeTypeError, CaffeValueError, describe, some
@@ -55,9 +55,15 @@ class Net:
     `blobs`, `params`, `inputs`, `outputs`, `layers`, `forward`, `backward`, `reshape`, `save`, `copy_from` and
     `share_with` are pycaffe's. On the processor, arrays share the tensors' memory. On a GPU they are copies, and
     changes are copied back at the next call. The torch module is `net.module`.
+
+    Args:
+        python_layers: False: a Python layer's module runs if `import` finds it on sys.path, as in pycaffe. True: also
+            if it is beside the prototxt, or in a folder above it. `python -m cuffi.caffe script.py` asks for both.
     """
 
-    def __init__(self, network_file, *args, phase=None, weights=None, level=None, stages=()):
+    def __init__(
+        self, network_file, *args, phase=None, weights=None, level=None, stages=(), python_layers=False
+    ):
         for value in args:
             if isinstance(value, int) and phase is None:
                 phase = value
@@ -69,10 +75,14 @@ class Net:
                 weights = value
         self._phase = mode.TEST if phase is None else type(mode.TEST)(phase)
         options = {"stages": tuple(stages or ()), "level": level, "phase": str(self._phase)}
-        path = () if Tree.running else folders_of_user()
-        self.module = caffe_net(network_file, weights, python_layers=True, python_path=path, **options)
+        file = "" if isinstance(network_file, str) and "{" in network_file else network_file
+        folders = () if Tree.running else folders_of_user()
+        found = PythonPath(folders, file, beside=python_layers or Tree.running is not None)
+        self.module = caffe_net(network_file, weights, python_layers=found, **options)
         text, path = read_net(network_file, None)
         self._force_backward = parse(text, path).value("force_backward") == "true"
+        if self._force_backward:  # Caffe then computes the diffs of all parameters, also with lr_mult: 0
+            self.module.requires_grad_()
         self._graph = self.module.phase.graph
         layers = [(spec, None) for spec in self._graph.sources] + [
             (step.spec, step) for step in self._graph.steps
@@ -326,7 +336,9 @@ class Net:
         if not sources or self._feeds is None:
             return
         try:
-            self._feeds = self._feeds or {name: iter(all) for name, all in self.module.data_loaders().items()}
+            self._feeds = self._feeds or {
+                name: iter(all) for name, all in self.module.data_loaders(seed=mode.seed()).items()
+            }
             batches = [next(feed) for feed in self._feeds.values()]
         except (CaffeError, OSError):
             if not all(self._by_name[top].is_out for spec in sources.values() for top in spec.tops[:1]):
@@ -366,7 +378,12 @@ class Net:
         steps = self._between(first, last)
         read = {value for step in steps for value in step.bottoms}
         tops = [value for step in steps for value in step.tops if value not in read]
-        seeds = [v for v in tops if self._by_name[names[v]].has_diff and values[v].requires_grad]
+        # With force_backward Caffe calls every layer's backward, also where no gradient arrives.
+        seeds = [
+            v
+            for v in tops
+            if values[v].requires_grad and (self._force_backward or self._by_name[names[v]].has_diff)
+        ]
         # A blob's diff is that of its first version in the range, because in-place layers overwrite it.
         versions: dict[str, int] = {}
         for step in steps:
