@@ -204,24 +204,27 @@ class ImageList:
         source = find(param.source)
         with open(source, encoding="utf-8", errors="surrogateescape") as lines:
             for number, line in enumerate(lines, 1):
-                name, _, label = line.strip().rpartition(" ")
                 if not line.strip():
                     continue
-                if not name or not label.lstrip("-").isdigit():
+                name, *label = line.strip().rsplit(maxsplit=1)  # by blanks or tabs
+                if not label or not label[0].lstrip("-").isdigit():
                     raise CaffeValueError(
                         f"{source}, line {number}: expected a path and a label, got {line[:60]!r}"
                     )
-                self.items.append((name, int(label)))
+                self.items.append((name, int(label[0]), number))
         if not self.items:
             raise CaffeValueError(f"{source}: no images in it")
-        self.find = find
+        self.find, self.source = find, source
 
     def __len__(self) -> int:
         return len(self.items)
 
     def __getitem__(self, i: int) -> list[np.ndarray]:
-        name, label = self.items[i]
-        path = self.find(self.root + name)
+        name, label, number = self.items[i]
+        try:
+            path = self.find(self.root + name)
+        except CaffeValueError as error:
+            raise CaffeValueError(f"{self.source}, line {number}: {error}") from None
         with open(path, "rb") as file:
             image = decoded(file.read(), bool(self.color), f"{self.where}: {path}")
         if self.size[0]:

@@ -390,11 +390,19 @@ class Builder:
         read = {value for step in graph.steps for value in step.bottoms}
         for blob, value in graph.inputs.items():
             if blob not in shapes and value in read:
-                spec = next((s for s in self.specs if blob in s.tops), self._input_spec(0, blob))
-                self.problems.add(
-                    spec, f"the shape of input {blob!r} is not in the file: shapes={{{blob!r}: (...)}}", phase
-                )
+                makers = [spec for spec in (*self._in(phase), *self.specs) if blob in spec.tops]
+                spec = makers[0] if makers else self._input_spec(0, blob)
+                self.problems.add(spec, self._why_unknown(spec, blob), phase)
         return shapes
+
+    def _why_unknown(self, spec: Spec, blob: str) -> str:
+        from .._data.loader import why_unread  # imported here, because it imports numpy
+
+        if spec.type == "Python":
+            return f"{why_refused(spec)}. To give its blobs yourself: shapes={{{blob!r}: (...)}}"
+        why = why_unread(spec, self.path)
+        said = f", and its source cannot be read: {why}. Without it" if why else ""
+        return f"the shape of input {blob!r} is not in the file{said}: shapes={{{blob!r}: (...)}}"
 
     def _top_shapes(
         self, step: Step, module: nn.Module, bottoms, graph: Graph, fake

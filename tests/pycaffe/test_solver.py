@@ -66,6 +66,45 @@ def test_test_nets_share_and_snapshots_restore(solver_file, tmp_path):
     np.testing.assert_array_equal(other.net.params["ip"][0].data, solver.net.params["ip"][0].data)
 
 
-def test_a_class_of_another_type_is_refused(solver_file):
-    with pytest.raises(ValueError, match=r"solver\.prototxt: type: AdamSolver, but the file says 'SGD'"):
-        caffe.AdamSolver(str(solver_file))
+def test_a_class_has_its_own_rule(solver_file):
+    """pycaffe's SGDSolver of a file with another type is an SGD solver: scripts always write caffe.SGDSolver."""
+    text = solver_file.read_text()
+    own = filled(caffe.SGDSolver(str(solver_file)))
+    other = solver_file.with_name("adam.prototxt")
+    other.write_text(text.replace('"SGD"', '"Adam"') + " random_seed: 4")
+    solver = filled(caffe.SGDSolver(str(other)))
+    for mine, its in zip(solver.net.params["ip"], own.net.params["ip"], strict=True):
+        mine.data[...] = its.data
+    for each in (own, solver):
+        each.step(3)
+    np.testing.assert_array_equal(solver.net.params["ip"][0].data, own.net.params["ip"][0].data)
+    adam = filled(caffe.get_solver(str(other)))
+    start = adam.net.params["ip"][0].data.copy()
+    adam.step(1)
+    np.testing.assert_allclose(
+        abs(adam.net.params["ip"][0].data - start), 0.1, rtol=1e-3
+    )  # Adam's first step
+    with pytest.raises(ValueError, match="momentum: RMSProp takes no momentum"):
+        caffe.RMSPropSolver(str(solver_file))
+
+
+def test_random_numbers_begin_with_the_seed(solver_file):
+    """Caffe seeds before it makes the nets; without random_seed the script's own seed counts."""
+    text = solver_file.read_text()
+    first = []
+    for seed, own in (("random_seed: 5", 1), ("random_seed: 5", 2), ("", 7), ("", 7), ("random_seed: 6", 1)):
+        solver_file.write_text(f"{text} {seed}")
+        caffe.set_random_seed(own)
+        first.append(caffe.get_solver(str(solver_file)).net.params["ip"][0].data.tolist())
+    assert first[0] == first[1] and first[2] == first[3]
+    assert first[0] != first[2] and first[0] != first[4]
+
+
+def test_what_a_script_changes_in_a_solver(solver_file):
+    solver = filled(caffe.get_solver(str(solver_file)))
+    with pytest.raises(AttributeError):
+        solver.net = solver.test_nets[0]
+    solver.param.base_lr = 0
+    before = solver.net.params["ip"][0].data.copy()
+    solver.step(1)
+    np.testing.assert_array_equal(solver.net.params["ip"][0].data, before)
