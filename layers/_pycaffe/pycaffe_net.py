@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import OrderedDict
 from itertools import zip_longest
 from operator import length_hint
@@ -13,6 +14,8 @@ from torch import Tensor
 
 from .._caffe.parameters import did_you_mean
 from .._caffe.prototxt import parse
+from .._data.sources import package
+from .._files import written_whole
 from .._net import caffe_net
 from .._net.blob import BlobVec
 from .._net.builder import read_net
@@ -22,9 +25,10 @@ from .._net.messages import layer_parameter
 from .._net.python_layer import PythonLayer, PythonPath
 from .._net.schedule import calls_of
 from .._python2 import Tree, folders_of_user
-from .._runtime import CaffeError, CaffeTypeError, CaffeValueError, describe, some
+from .._runtime import CaffeError, CaffeRuntimeError, CaffeTypeError, CaffeValueError, describe, some
 from . import mode
 from .blobs import Input, Layers, Names, NetBlob, layer_blobs
+from .errors import as_runtime
 from .io import Transformer
 
 _OF_TRANSFORMER = (
@@ -61,6 +65,7 @@ class Net:
             if it is beside the prototxt, or in a folder above it. `python -m cuffi.caffe script.py` asks for both.
     """
 
+    @as_runtime
     def __init__(
         self, network_file, *args, phase=None, weights=None, level=None, stages=(), python_layers=False
     ):
@@ -92,6 +97,10 @@ class Net:
         self._steps: list[Step | None] = [step for _, step in layers]
         self._stale, self._tape, self._device = False, None, torch.device("cpu")
         self._feeds: dict = {}
+        self._memory: SimpleNamespace | None = None  # the arrays of set_input_arrays
+        self._callbacks = {
+            f"{when}_{what}": [] for when in ("before", "after") for what in ("forward", "backward")
+        }
         self._entered: dict[int, Tensor] = {}  # the blobs' values that the last call read, by value number
         self._calls: dict[tuple[int, int, bool, bool], list] = {}
         self._make_blobs()
@@ -153,6 +162,32 @@ class Net:
     def _blob_names(self) -> list[str]:
         return list(self._by_name)
 
+    @property
+    def _blobs(self) -> tuple[NetBlob, ...]:
+        return tuple(self._by_name.values())
+
+    @property
+    def _blob_loss_weights(self) -> list[float]:
+        return list(self.blob_loss_weights.values())
+
+    @property
+    def _inputs(self) -> list[int]:
+        return self._ids(self.inputs)
+
+    @property
+    def _outputs(self) -> list[int]:
+        return self._ids(self.outputs)
+
+    def _ids(self, names) -> list[int]:
+        known = self._blob_names
+        return [known.index(name) for name in names]
+
+    def _top_ids(self, layer: int) -> list[int]:
+        return self._ids(self._specs[layer].tops)
+
+    def _bottom_ids(self, layer: int) -> list[int]:
+        return self._ids(self._specs[layer].bottoms)
+
     @_kept
     def top_names(self) -> OrderedDict:
         return OrderedDict((spec.name, list(spec.tops)) for spec in self._specs)
@@ -194,6 +229,7 @@ class Net:
 
     # --------------------------------------------------------------------------------------- forward
 
+    @as_runtime
     def forward(self, blobs=None, start=None, end=None, **kwargs) -> dict[str, np.ndarray]:
         """Run the net from the layer `start` to the layer `end`.
 
@@ -209,10 +245,49 @@ class Net:
             self._all(kwargs, self.inputs, "inputs")
             for name, value in kwargs.items():
                 self._write(name, value, "data")
-        # Layers that change in a forward, such as TRAIN's BatchNorm, are not run again for backward.
-        self._run(first, last, record=self._force_backward or self._phase == mode.TRAIN)
+        self._forward(first, last)
         wanted = self.top_names[end] if end is not None else self.outputs
         return {name: self._blob(name).data for name in dict.fromkeys([*wanted, *(blobs or ())])}
+
+    def _forward(self, first: int, last: int) -> float:
+        """Run the layers with these numbers. Returns the loss."""
+        # Layers that change in a forward, such as TRAIN's BatchNorm, are not run again for backward.
+        record = self._force_backward or self._phase == mode.TRAIN
+        if self._callbacks["before_forward"] or self._callbacks["after_forward"]:
+            self._run_one_by_one(first, last, record)
+        else:
+            self._run(first, last, record)
+        tops = {top for spec in self._specs[first : last + 1] for top in spec.tops}
+        weights = self.module.phase.loss_weights
+        return sum(float(self._by_name[top].data.sum()) * weights[top] for top in weights if top in tops)
+
+    def _run_one_by_one(self, first: int, last: int, record: bool) -> None:
+        """With callbacks, which may read and write the blobs around each layer."""
+        for i in range(first, last + 1):
+            self._call_back("before_forward", i)
+            self._run(i, i)
+            self._call_back("after_forward", i)
+        self._tape = None  # backward runs the layers again
+
+    def _call_back(self, when: str, layer: int) -> None:
+        for function in self._callbacks[when]:
+            function(layer)
+
+    def before_forward(self, function) -> None:
+        """Call function(number of the layer) before each layer's forward."""
+        self._callbacks["before_forward"].append(function)
+
+    def after_forward(self, function) -> None:
+        """Call function(number of the layer) after each layer's forward."""
+        self._callbacks["after_forward"].append(function)
+
+    def before_backward(self, function) -> None:
+        """Call function(number of the layer) for each layer, last first, before the backward of all."""
+        self._callbacks["before_backward"].append(function)
+
+    def after_backward(self, function) -> None:
+        """Call function(number of the layer) for each layer, last first, after the backward of all."""
+        self._callbacks["after_backward"].append(function)
 
     def _range(self, start, end) -> tuple[int, int]:
         return (
@@ -332,7 +407,10 @@ class Net:
 
     def _read_data(self) -> None:
         """The next batch of each data layer that has files. Without files, the script's own values are used."""
-        sources = {spec.name: spec for spec in self._graph.sources if spec.type not in ("Input", "DummyData")}
+        own = ("Input", "DummyData", "MemoryData") if self._memory else ("Input", "DummyData")
+        sources = {spec.name: spec for spec in self._graph.sources if spec.type not in own}
+        if self._memory:
+            self._read_memory()
         if not sources or self._feeds is None:
             return
         try:
@@ -349,8 +427,43 @@ class Net:
             for top, value in batch.items():
                 self._by_name[top].take(value.to(self._device))
 
+    @as_runtime
+    def set_input_arrays(self, data, labels) -> None:
+        """Give a MemoryData layer its arrays: float32 [n, channels, height, width] and [n], n a multiple of the batch.
+
+        Each forward reads the next batch, and begins again at the end.
+        """
+        spec = self._specs[0]
+        if spec.type != "MemoryData":
+            raise CaffeRuntimeError(f"{self.module.path}: set_input_arrays: the first layer is {spec.type}")
+        labels = np.reshape(labels, (-1,))
+        shape = self._by_name[spec.tops[0]].shape
+        for name, array, wanted in (("data", data, shape[1:]), ("labels", labels, ())):
+            if (
+                array.dtype != np.float32
+                or array.shape[1:] != wanted
+                or not len(array)
+                or len(array) % shape[0]
+            ):
+                raise CaffeRuntimeError(
+                    f"set_input_arrays: {name}: expected float32 of [n * {shape[0]}, *{list(wanted)}], "
+                    f"got {array.dtype} of {list(array.shape)}"
+                )
+        if len(data) != len(labels):
+            raise CaffeRuntimeError(f"set_input_arrays: {len(data)} items and {len(labels)} labels")
+        self._memory = SimpleNamespace(arrays=dict(zip(spec.tops, (data, labels), strict=False)), at=0)
+
+    def _read_memory(self) -> None:
+        memory = self._memory
+        size = self._by_name[self._specs[0].tops[0]].num
+        for top, array in memory.arrays.items():
+            part = np.ascontiguousarray(array[memory.at : memory.at + size])
+            self._by_name[top].take(torch.from_numpy(part.copy()).to(self._device))
+        memory.at = (memory.at + size) % len(array)
+
     # -------------------------------------------------------------------------------------- backward
 
+    @as_runtime
     def backward(self, diffs=None, start=None, end=None, **kwargs) -> dict[str, np.ndarray]:
         """Compute diffs from the layer `start` back to the layer `end`.
 
@@ -366,11 +479,19 @@ class Net:
             self._all(kwargs, self.outputs if start is None else list(self._specs[last].tops), "diffs")
             for name, value in kwargs.items():
                 self._write(name, value, "diff")
+        self._backward(last, first)
+        wanted = self.bottom_names[end] if end is not None else self.inputs
+        return {name: self._blob(name).diff for name in dict.fromkeys([*wanted, *(diffs or ())])}
+
+    def _backward(self, last: int, first: int) -> None:
+        """Compute the diffs of the layers with these numbers, `last` first."""
+        for i in range(last, first - 1, -1):
+            self._call_back("before_backward", i)
         if self._tape is None or not (self._tape.first <= first and last <= self._tape.last):
             self._run(0, last, record=True, again=True)  # later layers may not accept this size
         self._differentiate(first, last)
-        wanted = self.bottom_names[end] if end is not None else self.inputs
-        return {name: self._blob(name).diff for name in dict.fromkeys([*wanted, *(diffs or ())])}
+        for i in range(last, first - 1, -1):
+            self._call_back("after_backward", i)
 
     def _differentiate(self, first: int, last: int) -> None:
         tape, self._tape = self._tape, None
@@ -455,19 +576,39 @@ class Net:
 
     # --------------------------------------------------------------------------------------- weights
 
+    @as_runtime
     def reshape(self) -> None:
         """Apply the inputs' new shapes. The next call, or the next read of a blob, does this anyway."""
 
+    @as_runtime
     def save(self, filename) -> None:
         self._to_device()
         self.module.save_caffemodel(filename)
 
+    @as_runtime
     def copy_from(self, filename) -> None:
         """Load the layers of that name from a .caffemodel or .caffemodel.h5."""
         self.module.load_caffemodel(filename)
 
     load_hdf5 = copy_from
 
+    @as_runtime
+    def save_hdf5(self, filename) -> None:
+        """Write the parameters as Caffe's HDF5: data/LAYER/0, data/LAYER/1 and so on."""
+        h5py = package("h5py", "save_hdf5")
+        content, seen = io.BytesIO(), set()
+        with h5py.File(content, "w") as file:
+            data = file.create_group("data")
+            for name, blobs in self._params.items():
+                group = data.create_group(name)
+                for i, blob in enumerate(blobs):
+                    if id(blob.parameter) not in seen:  # a shared blob is its first layer's
+                        group[str(i)] = blob.data
+                    seen.add(id(blob.parameter))
+        with written_whole(filename) as target:
+            target.write(content.getbuffer())
+
+    @as_runtime
     def share_with(self, other: Net) -> None:
         """Use the parameters of the other net's layers of the same names."""
         if not isinstance(other, Net):

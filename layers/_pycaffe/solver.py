@@ -10,6 +10,7 @@ from .._solver.solver_prototxt import Settings, read_settings
 from .._solver.training import Training
 from .._solver.updates import RULES
 from . import mode
+from .errors import as_runtime
 from .pycaffe_net import Net
 
 
@@ -17,7 +18,7 @@ class _Loop(Training):
     """The loop of `make train` on pycaffe's nets, so that a script can read the blobs of each forward."""
 
     def __init__(self, settings: Settings, net: Net, test_nets: list[Net]):
-        self._net, self._tested = net, test_nets
+        self._net, self._tested, self.callbacks = net, test_nets, []
         super().__init__(settings, net.module, _no_batches, [], device=mode.device())
 
     def _seeded(self) -> int:
@@ -25,6 +26,8 @@ class _Loop(Training):
         return mode.seed()
 
     def _forward_backward(self) -> Tensor:
+        for on_start, _ in self.callbacks:
+            on_start()
         self.optimizer.zero_grad()
         total = 0.0
         for _ in range(self.s.iter_size):
@@ -32,6 +35,8 @@ class _Loop(Training):
             self._net.backward()
             weights = self.net.phase.loss_weights
             total += sum(float(self._net.blobs[name].data.sum()) * w for name, w in weights.items())
+        for _, on_gradients_ready in self.callbacks:
+            on_gradients_ready()
         return torch.tensor(total / self.s.iter_size)
 
     def update(self) -> None:
@@ -72,6 +77,7 @@ class Solver:
 
     type = ""  # the classes below have a type; get_solver uses the file's
 
+    @as_runtime
     def __init__(self, solver_file, python_layers: bool = False):
         settings = read_settings(solver_file, self.type)
         if settings.s.random_seed >= 0:  # before the nets, whose fillers draw from it
@@ -101,23 +107,31 @@ class Solver:
         """The number of updates so far."""
         return self._loop.iteration
 
+    @as_runtime
     def step(self, count: int) -> None:
         """Make `count` updates, with the file's display, tests and snapshots."""
         self._loop.step(int(count))
 
+    @as_runtime
     def solve(self, resume_file=None) -> None:
         """Train up to max_iter, from a .solverstate if one is given."""
         if resume_file:
             self.restore(resume_file)
         self._loop.run()
 
+    @as_runtime
     def snapshot(self) -> None:
         """Write the .caffemodel and the .solverstate of this iteration."""
         self._loop.snapshot()
 
+    @as_runtime
     def restore(self, solverstate) -> None:
         """Continue from a .solverstate and the weights beside it."""
         self._loop.resume(solverstate)
+
+    def add_callback(self, on_start, on_gradients_ready) -> None:
+        """Call the functions at the start of each iteration, and before each update."""
+        self._loop.callbacks.append((on_start, on_gradients_ready))
 
     def apply_update(self) -> None:
         """Update the parameters by their diffs."""

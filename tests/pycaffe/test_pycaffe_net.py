@@ -318,3 +318,39 @@ def test_on_a_gpu_arrays_are_copies_that_go_back():
             caffe.set_mode_cpu()
     for mine, other in zip(*found, strict=True):
         np.testing.assert_allclose(mine, other, rtol=2e-3, atol=1e-4)  # TF32 may be on
+
+
+def test_hdf5_weights_and_numbers_of_blobs(net, tmp_path):
+    pytest.importorskip("h5py")
+    net.save_hdf5(str(tmp_path / "a.caffemodel.h5"))
+    other = caffe.Net(TEXT, caffe.TEST)
+    other.load_hdf5(str(tmp_path / "a.caffemodel.h5"))
+    x = data(2, 3, 6, 6)
+    assert_close(other.forward(data=x)["prob"], net.forward(data=x)["prob"])
+    names, layers = list(net._blob_names), list(net._layer_names)
+    assert [names[i] for i in net._top_ids(layers.index("ip"))] == ["ip"]
+    assert [names[i] for i in net._bottom_ids(layers.index("ip"))] == ["pool"]
+    assert ([names[i] for i in net._inputs], [names[i] for i in net._outputs]) == (net.inputs, net.outputs)
+    assert len(net._blobs) == len(net._blob_loss_weights) == len(names)
+
+
+def test_errors_are_runtime_errors_as_boost_s_were(net, tmp_path):
+    for call in (
+        lambda: caffe.Net(str(tmp_path / "none.prototxt"), caffe.TEST),
+        lambda: caffe.get_solver(str(tmp_path / "none.prototxt")),
+        lambda: net.copy_from(str(tmp_path / "none.caffemodel")),
+        lambda: net.forward(end="none"),
+    ):
+        with pytest.raises(RuntimeError, match="none"):
+            call()
+    with pytest.raises(OSError, match=r"none\.prototxt"):
+        caffe.Net(str(tmp_path / "none.prototxt"), caffe.TEST)
+    assert {"Data", "WindowData", "Convolution", "Split"} <= set(caffe.layer_type_list())
+    timer = caffe.Timer()
+    timer.start()
+    timer.stop()
+    assert 0 <= timer.ms <= 1e6 and (caffe.has_nccl(), caffe.solver_count(), caffe.solver_rank()) == (
+        False,
+        1,
+        0,
+    )

@@ -108,3 +108,30 @@ def test_what_a_script_changes_in_a_solver(solver_file):
     before = solver.net.params["ip"][0].data.copy()
     solver.step(1)
     np.testing.assert_array_equal(solver.net.params["ip"][0].data, before)
+
+
+def test_callbacks_and_memory_data(tmp_path):
+    """set_input_arrays gives batch after batch; callbacks come around each iteration, and around each layer."""
+    (tmp_path / "net.prototxt").write_text(
+        'layer { name: "d" type: "MemoryData" top: "data" top: "label" '
+        "memory_data_param { batch_size: 2 channels: 1 height: 1 width: 3 } }"
+        + NET[NET.index('layer { name: "ip"') :]
+    )
+    (tmp_path / "s.prototxt").write_text(f'net: "{tmp_path}/net.prototxt" base_lr: 0 lr_policy: "fixed"')
+    solver, seen = caffe.get_solver(str(tmp_path / "s.prototxt")), []
+    rows = np.arange(12, dtype=np.float32).reshape(4, 1, 1, 3)
+    solver.net.set_input_arrays(rows, np.arange(4, dtype=np.float32))
+    solver.add_callback(
+        lambda: seen.append("start"), lambda: seen.append(solver.net.blobs["data"].data[0, 0, 0, 0])
+    )
+    solver.step(3)
+    assert seen == ["start", 0, "start", 6, "start", 0]
+    around = []
+    solver.net.before_forward(lambda i: around.append(i))
+    solver.net.after_forward(lambda i: around.append(solver.net._layer_names[i]))
+    solver.net.after_backward(lambda i: around.append(-i))
+    solver.net.forward()
+    solver.net.backward()
+    assert around == [0, "d", 1, "ip", 2, "loss", -2, -1, 0]
+    with pytest.raises(RuntimeError, match=r"data: expected float32 of \[n \* 2"):
+        solver.net.set_input_arrays(rows[:3], np.arange(3, dtype=np.float32))
