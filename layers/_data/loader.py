@@ -63,14 +63,14 @@ class LayerData(Dataset):
         position, item = index
         values = self.source[item]
         if self.transform is not None:
-            values[0] = self.transform(values[0], numbers(self.seed, self.where, position))
+            values[0] = self.transform(values[0], functools.partial(numbers, self.seed, self.where, position))
         return {top: torch.as_tensor(value) for top, value in zip(self.tops, values, strict=False)}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the layer's tops, by its first item."""
         values = self.source.item()
         if self.transform is not None:
-            values[0] = self.transform(values[0], numbers(0))
+            values[0] = self.transform(values[0], functools.partial(numbers, 0))
         return {top: (self.batch_size, *v.shape) for top, v in zip(self.tops, values, strict=False)}
 
     def skip(self) -> int:
@@ -138,8 +138,11 @@ class Batches(Sampler):
         """The order of one pass."""
         if not self.data.shuffled:
             return range(len(self.data))
+        own, random = getattr(self.data.source, "order", None), numbers(self.data.seed, "order", number)
+        if own is not None:
+            return own(random)
         order = list(range(len(self.data)))
-        numbers(self.data.seed, "order", number).shuffle(order)
+        random.shuffle(order)
         return order
 
 
