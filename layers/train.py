@@ -15,6 +15,7 @@ import os
 import sys
 from pathlib import Path
 
+from ._folders import VARIABLE
 from ._runtime import CaffeError
 from ._solver import CaffeOptimizer, CaffeSchedule, caffe_solver
 from ._solver.solverstate import load_solverstate, save_solverstate
@@ -67,6 +68,9 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if given.directory:
             given.solver = _from(given.directory, given.solver)
+            if VARIABLE in os.environ:  # these folders are relative to where make runs
+                folders = os.environ[VARIABLE].split(":")
+                os.environ[VARIABLE] = ":".join(os.path.abspath(folder) for folder in folders if folder)
             os.chdir(given.directory)
         training = Training(given.solver, device=given.device, amp=amp, workers=given.workers, **options)
         if given.snapshot or given.resume:

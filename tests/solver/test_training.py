@@ -347,3 +347,16 @@ def test_a_loss_that_is_not_finite_is_said_once(tmp_path):
     assert [word for word in ("debug_info", "snapshot_diff") if sum(word in line for line in said) != 1] == []
     assert sum("the loss is" in line for line in said) == 1 and "Training goes on" in said[-1]
     assert sum("lr = " in line for line in lines) == 8  # it goes on, as Caffe
+
+
+def test_paths_begin_where_make_was_called(tmp_path):
+    """`make -C toolkit train SOLVER=s.prototxt` in the user's folder: the net, the snapshots and the curve are there."""
+    (tmp_path / "net.prototxt").write_text(PLAIN + IP + LOSS)
+    (tmp_path / "s.prototxt").write_text(
+        'net: "net.prototxt" base_lr: 0.1 lr_policy: "fixed" max_iter: 1 display: 1 snapshot_prefix: "out/a"'
+    )
+    command = [sys.executable, "-m", "layers.train", "--directory", str(tmp_path), "s.prototxt"]
+    environment = os.environ | {"LAYERS_DIR": "layers"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "a_iter_1.solverstate").exists() and (tmp_path / "out" / "a_loss.csv").exists()
