@@ -89,8 +89,9 @@ verify-net:  ## PROTOTXT=x CAFFE=/path/to/fork: compare a net by torch with the 
 onnx:  ## PROTOTXT=x WEIGHTS=x.caffemodel [ONNX=x.onnx]: write a net as ONNX, and compare every blob
 	+@$(CUFFI)commands.net onnx
 
-train:  ## SOLVER=solver.prototxt [WEIGHTS=x.caffemodel RESUME=1]: train a Caffe net as `caffe train` did
-	@"$$PYTHON" -m cuffi.train $${WEIGHTS:+--weights "$$WEIGHTS"} $${RESUME:+--resume} -- "$$SOLVER"
+train:  ## SOLVER=solver.prototxt [WEIGHTS=x.caffemodel RESUME=1 PYTHON_LAYERS=1]: train a Caffe net as `caffe train` did
+	@"$$PYTHON" -m cuffi.train $${WEIGHTS:+--weights "$$WEIGHTS"} $${RESUME:+--resume} \
+	  $${CALLED_IN:+--directory "$$CALLED_IN"} -- "$$SOLVER"
 
 caffetest:  ## CAFFE=/path/to/fork TEST=test_pooling_layer.cpp (or all) [FILTER=]: run the fork's own layer tests, unedited
 	+@"$$PYTHON" -m lab.caffetest --filter="$${FILTER:-*}" -- "$$CAFFE" "$$TEST"

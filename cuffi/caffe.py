@@ -19,22 +19,18 @@ if __name__ == "__main__":
 
 from .base import CaffeRuntimeError as _CaffeRuntimeError
 from .caffe_files.parameters import did_you_mean as _did_you_mean
-from .nets.net.blob import Blob, BlobVec, Layer
+from .nets.net.blob import Blob, BlobVec, Layer, RawBlobVec
 from .nets.pycaffe import classifier, coord_map, draw, io, net_spec, proto
 from .nets.pycaffe.classifier import Classifier, Detector
-from .nets.pycaffe.mode import (
-    TEST,
-    TRAIN,
-    set_device,
-    set_mode_cpu,
-    set_mode_gpu,
-    set_random_seed,
-)
+from .nets.pycaffe.mode import TEST, TRAIN, set_device, set_mode_cpu, set_mode_gpu, set_random_seed
 from .nets.pycaffe.net_spec import NetSpec, layers, params, to_proto
+from .nets.pycaffe.parallel import NCCL, Timer, has_nccl, solver_count, solver_rank
 from .nets.pycaffe.proto import caffe_pb2 as _caffe_pb2
 from .nets.pycaffe.pycaffe_net import Net
 from .nets.pycaffe.solver import CLASSES as _SOLVERS
-from .nets.pycaffe.solver import get_solver
+from .nets.pycaffe.solver import Solver, get_solver
+from .nets.solver.log import formed as _formed
+from .nets.solver.log import to_stderr as _to_stderr
 from .nets.stock import stock_types as _stock_types
 
 __version__ = "1.0.0"  # the version of the pycaffe that has these names
@@ -47,11 +43,16 @@ __all__ = [
     "Classifier",
     "Detector",
     "Layer",
+    "NCCL",
     "Net",
     "NetSpec",
+    "RawBlobVec",
+    "Solver",
+    "Timer",
     "coord_map",
     "draw",
     "get_solver",
+    "has_nccl",
     "install",
     "io",
     "layer_type_list",
@@ -63,6 +64,8 @@ __all__ = [
     "set_mode_cpu",
     "set_mode_gpu",
     "set_random_seed",
+    "solver_count",
+    "solver_rank",
     "to_proto",
 ]
 globals().update(_SOLVERS)
@@ -73,16 +76,36 @@ _MODULES = {"io": io, "proto": proto, "proto.caffe_pb2": _caffe_pb2, "net_spec":
             "_caffe": _caffe}  # fmt: skip
 
 
+# The types without a module here: those that make or write data, and Split, which torch does not need.
+_DATA = (
+    "Data",
+    "DummyData",
+    "HDF5Data",
+    "HDF5Output",
+    "ImageData",
+    "Input",
+    "MemoryData",
+    "Python",
+    "Split",
+    "WindowData",
+)
+
+
 def layer_type_list() -> list[str]:
-    """The types that torch computes. Ported layers' types are not among them."""
-    return sorted([*_stock_types(), "Python"])
+    """All types of BVLC's Caffe. Ported layers' types are not among them."""
+    return sorted({*_stock_types(), *_DATA})
 
 
 def init_log(*_) -> None:
-    """Does nothing, because there is no log as in Caffe."""
+    """Does nothing: the log of training goes to stderr."""
 
 
-log = set_multiprocess = set_solver_count = set_solver_rank = init_log
+def log(text: str) -> None:
+    """Write a line of the log."""
+    _to_stderr(_formed(text))
+
+
+set_multiprocess = set_solver_count = set_solver_rank = init_log
 
 
 def install(over: bool = False) -> None:
@@ -113,5 +136,7 @@ def install(over: bool = False) -> None:
 def __getattr__(name: str):
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in ("LayerParameter", "NetState", "SolverParameter"):
+        return getattr(_caffe_pb2, name)
     near = _did_you_mean(name, __all__)
     raise AttributeError(f"caffe.{name}: not in this pycaffe{near or '.'} There are: {', '.join(__all__)}")

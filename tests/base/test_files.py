@@ -2,10 +2,13 @@
 
 import os
 import stat
+import subprocess
+import sys
 import threading
 
 import pytest
 import torch
+from conftest import ROOT
 
 from cuffi import caffe_net
 from cuffi.base.files import written_whole
@@ -90,7 +93,29 @@ def test_a_process_that_is_killed_leaves_the_old_file(old):
             file.flush()
             os.kill(os.getpid(), 9)
     assert os.waitpid(child, 0)[1] == 9
-    assert old.read_bytes() == b"old"
+    assert old.read_bytes() == b"old" and len(os.listdir(old.parent)) == 2
+    with written_whole(
+        old.parent / "other"
+    ) as file:  # removes what the dead process left, and nothing of the living
+        file.write(b"half")
+        write(old)
+        file.write(b" and half")
+    assert sorted(os.listdir(old.parent)) == ["old", "other"]
+    assert (old.parent / "other").read_bytes() == b"half and half"
+
+
+def test_a_full_disk_names_the_file(tmp_path):
+    """By the limit of a file's size, in a process of its own."""
+    code = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "from cuffi.base.files import written_whole\n"
+        "with written_whole(sys.argv[1]) as file: file.write(bytes(5000))"
+    )
+    path = tmp_path / "a.caffemodel"
+    done = subprocess.run([sys.executable, "-c", code, path], cwd=ROOT, capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == f"OSError: [Errno 27] File too large: '{path}'"
+    assert os.listdir(tmp_path) == []
 
 
 def test_threads_that_save_to_one_path(tmp_path):

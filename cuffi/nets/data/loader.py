@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import random
+import signal
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +25,7 @@ READ = ("Data", "ImageData", "HDF5Data")
 _OUT = {
     "AnnotatedData": "SSD's augmentation is not supported: load boxes with your own Dataset",
     "WindowData": "give its blobs yourself",
-    "MemoryData": "give its blobs yourself",
+    "MemoryData": "give its blobs: Training(data=...), or set_input_arrays of caffe.Net",
 }
 
 
@@ -46,6 +48,10 @@ class LayerData(Dataset):
         self.batch_size, self.shuffled = param.batch_size, bool(getattr(param, "shuffle", False))
         if not self.batch_size:
             raise CaffeValueError(f"{self.where}: batch_size: expected more than 0")
+        self.rand_skip = getattr(param, "rand_skip", 0)
+        if self.rand_skip and spec.type == "Data":
+            warnings.warn(f"{self.where}: rand_skip is ignored, as in Caffe since 2015", stacklevel=2)
+            self.rand_skip = 0
         self.transform = None
         if spec.type != "HDF5Data":
             self.transform = Transform(message.transform_param, phase == "TRAIN", find, self.where)
@@ -57,15 +63,21 @@ class LayerData(Dataset):
         position, item = index
         values = self.source[item]
         if self.transform is not None:
-            values[0] = self.transform(values[0], numbers(self.seed, self.where, position))
+            values[0] = self.transform(values[0], functools.partial(numbers, self.seed, self.where, position))
         return {top: torch.as_tensor(value) for top, value in zip(self.tops, values, strict=False)}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the layer's tops, by its first item."""
         values = self.source.item()
         if self.transform is not None:
-            values[0] = self.transform(values[0], numbers(0))
+            values[0] = self.transform(values[0], functools.partial(numbers, 0))
         return {top: (self.batch_size, *v.shape) for top, v in zip(self.tops, values, strict=False)}
+
+    def skip(self) -> int:
+        """ImageData's rand_skip: the number of items that the first pass leaves out."""
+        if self.rand_skip > len(self):
+            raise CaffeValueError(f"{self.where}: rand_skip: {self.rand_skip} of {len(self)} images")
+        return numbers(self.seed, self.where, "skip").randrange(self.rand_skip) if self.rand_skip else 0
 
     def collate(self, items: list[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
         """Stack items. Images of a batch must have one size, unless there is a crop."""
@@ -110,6 +122,7 @@ class Batches(Sampler):
 
     def __iter__(self) -> Iterator[list[tuple[int, int]]]:
         data, batch = self.data, self.start * self.world + self.rank
+        skip = data.skip() if self.passes is None else 0
         order = functools.lru_cache(maxsize=2)(self._order)
         while True:
             positions = range(batch * data.batch_size, (batch + 1) * data.batch_size)
@@ -117,15 +130,19 @@ class Batches(Sampler):
                 positions = [p for p in positions if p < self.passes * len(data)]
                 if not positions:
                     return
-            yield [(p, order(p // len(data))[p % len(data)]) for p in positions]
+            places = [(p, p + skip) for p in positions]
+            yield [(p, order(at // len(data))[at % len(data)]) for p, at in places]
             batch += self.world
 
     def _order(self, number: int):
         """The order of one pass."""
         if not self.data.shuffled:
             return range(len(self.data))
+        own, random = getattr(self.data.source, "order", None), numbers(self.data.seed, "order", number)
+        if own is not None:
+            return own(random)
         order = list(range(len(self.data)))
-        numbers(self.data.seed, "order", number).shuffle(order)
+        random.shuffle(order)
         return order
 
 
@@ -150,9 +167,19 @@ def data_loaders(
         batches = Batches(data, start, passes, rank, world)
         own = torch.Generator()  # otherwise the loader would draw from torch's generator
         made[spec.name] = DataLoader(
-            data, batch_sampler=batches, num_workers=workers, collate_fn=data.collate, generator=own
+            data,
+            batch_sampler=batches,
+            num_workers=workers,
+            collate_fn=data.collate,
+            generator=own,
+            worker_init_fn=_ignore_interrupts,
         )
     return made
+
+
+def _ignore_interrupts(worker: int) -> None:
+    """Ctrl-C goes to all processes; the one that trains decides when to stop."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def item_shapes(spec: Spec, net_path) -> dict[str, tuple[int, ...]]:
@@ -163,6 +190,18 @@ def item_shapes(spec: Spec, net_path) -> dict[str, tuple[int, ...]]:
         return LayerData(spec, "TEST", functools.partial(_find, str(net_path)), 0).shapes()
     except (CaffeError, OSError):
         return {}
+
+
+def why_unread(spec: Spec, net_path) -> str:
+    """Why a data layer's source cannot be read; empty if it can be."""
+    if spec.type in _OUT:
+        return f"{spec.type} is not read: {_OUT[spec.type]}"
+    try:
+        if spec.type in READ:
+            LayerData(spec, "TEST", functools.partial(_find, str(net_path)), 0).shapes()
+    except (CaffeError, OSError) as error:
+        return str(error)
+    return ""
 
 
 def merged(loaders: dict[str, DataLoader]) -> Iterator[dict[str, torch.Tensor]]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import abc
+import array
 import bisect
 import functools
 import importlib
+import math
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError
 
 from ...base import CaffeRuntimeError, CaffeValueError
 from ..net.messages import STOCK
+from .lmdb_file import LMDBError, LMDBFile
 
 
 def package(name: str, what: str, pip: str = ""):
@@ -43,7 +46,9 @@ def planes(image: np.ndarray) -> np.ndarray:
     return image[None] if image.ndim == 2 else image.transpose(2, 0, 1)
 
 
-_LMDB_HEAD = 2 * 4096  # its first two pages contain its length
+@functools.cache
+def _datum() -> type:
+    return type(STOCK.message("Datum"))
 
 
 class Datums(abc.ABC):
@@ -56,25 +61,29 @@ class Datums(abc.ABC):
         if self.first() is None:
             raise CaffeValueError(f"{self.where}: the database is empty")
 
+    def _name(self, key) -> str:
+        """The key, for messages."""
+        return key.decode(errors="replace")
+
     @abc.abstractmethod
-    def first(self) -> bytes | None:
+    def first(self):
         """The first key; None if there is none."""
 
     @abc.abstractmethod
-    def _keys(self) -> list[bytes]:
+    def _keys(self):
         """All keys, in their order."""
 
     @abc.abstractmethod
-    def _value(self, key: bytes) -> bytes | None:
+    def _value(self, key) -> bytes | None:
         """The Datum of a key, serialized."""
 
     @functools.cached_property
-    def keys(self) -> list[bytes]:
+    def keys(self):
         return self._keys()
 
     def item(self) -> list[np.ndarray]:
         """The first item, without reading all keys."""
-        return self._item(self.first() or b"")
+        return self._item(self.first())
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -82,54 +91,27 @@ class Datums(abc.ABC):
     def __getitem__(self, i: int) -> list[np.ndarray]:
         return self._item(self.keys[i])
 
-    def _item(self, key: bytes) -> list[np.ndarray]:
-        from google.protobuf.message import DecodeError
-
-        value, where = self._value(key), f"{self.where}: key {key.decode(errors='replace')!r}"
-        datum = STOCK.message("Datum")
+    def _item(self, key) -> list[np.ndarray]:
+        value, datum = self._value(key), _datum()()
         try:
             if value is None:
                 raise DecodeError
             datum.ParseFromString(value)
+            return [self._image(datum), np.array(datum.label, np.float32)]
         except DecodeError:
-            raise CaffeValueError(f"{where}: not a Datum") from None
-        return [self._image(datum, where), np.array(datum.label, np.float32)]
+            raise CaffeValueError(f"{self.where}: key {self._name(key)!r}: not a Datum") from None
+        except CaffeValueError as error:
+            raise CaffeValueError(f"{self.where}: key {self._name(key)!r}: {error}") from None
 
-    def _image(self, datum, where: str) -> np.ndarray:
+    def _image(self, datum) -> np.ndarray:
         if datum.encoded:
-            return decoded(datum.data, self.color, where)
+            return decoded(datum.data, self.color, "encoded")
         shape = (datum.channels, datum.height, datum.width)
-        flat = np.frombuffer(datum.data, np.uint8) if datum.data else np.array(datum.float_data, np.float32)
-        if flat.size != np.prod(shape):
-            raise CaffeValueError(f"{where}: {flat.size} values for {list(shape)}")
+        data = datum.data
+        flat = np.frombuffer(data, np.uint8) if data else np.array(datum.float_data, np.float32)
+        if flat.size != math.prod(shape):
+            raise CaffeValueError(f"{flat.size} values for {list(shape)}")
         return flat.reshape(shape)
-
-
-_LMDBS: dict[str, tuple[int, Any]] = {}  # by path: the process that opened it, and the environment
-
-
-def _lmdb(path: str):
-    """Open an LMDB once per process. A forked process must not use its parent's environment, and closes it.
-
-    The file is mapped, and reading past its end would crash the process. So its length is checked first.
-    """
-    process, opened = _LMDBS.get(path, (0, None))
-    if process == os.getpid():
-        return opened
-    if opened is not None:
-        opened.close()
-    lmdb = package("lmdb", "an LMDB")
-    file = os.path.join(path, "data.mdb") if os.path.isdir(path) else path
-    size = os.path.getsize(file)
-    if size < _LMDB_HEAD:
-        raise lmdb.CorruptedError(f"{file} is cut off: it has {size} bytes")
-    opened = lmdb.open(path, subdir=os.path.isdir(path), readonly=True, lock=False, readahead=False)
-    wanted = (opened.info()["last_pgno"] + 1) * opened.stat()["psize"]
-    if size < wanted:
-        opened.close()
-        raise lmdb.CorruptedError(f"{file} is cut off: it has {size} bytes of {wanted}")
-    _LMDBS[path] = (os.getpid(), opened)
-    return opened
 
 
 @functools.cache
@@ -144,25 +126,36 @@ def _leveldb(path: str):
 
 
 class LMDB(Datums):
-    """An LMDB."""
+    """An LMDB. Its keys are the places of its entries in the file."""
+
+    @functools.cached_property
+    def _file(self) -> LMDBFile:
+        return LMDBFile(self.path)
 
     def _read(self, read):
-        """read(transaction)."""
-        lmdb = package("lmdb", f"{self.where}: an LMDB")
+        """read(file)."""
         try:
-            with _lmdb(self.path).begin() as transaction:
-                return read(transaction)
-        except lmdb.Error as error:
+            return read(self._file)
+        except (LMDBError, OSError) as error:
             raise CaffeValueError(f"{self.where}: {error}") from None
 
-    def first(self) -> bytes | None:
-        return self._read(lambda transaction: next(transaction.cursor().iternext(values=False), None))
+    def first(self):
+        return self._read(lambda file: next(file.places(), None))
 
-    def _keys(self) -> list[bytes]:
-        return self._read(lambda transaction: list(transaction.cursor().iternext(values=False)))
+    def _keys(self):
+        return self._read(lambda file: array.array("Q", file.places()))
 
-    def _value(self, key: bytes) -> bytes | None:
-        return self._read(lambda transaction: transaction.get(key))
+    def _value(self, key) -> bytes:
+        try:
+            return self._file.value(key)
+        except LMDBError as error:
+            raise CaffeValueError(f"{self.where}: {error}") from None
+
+    def _name(self, key) -> str:
+        return self._read(lambda file: file.key(key)).decode(errors="replace")
+
+    def __getstate__(self) -> dict:
+        return {name: value for name, value in self.__dict__.items() if name != "_file"}
 
 
 class LevelDB(Datums):
@@ -204,24 +197,27 @@ class ImageList:
         source = find(param.source)
         with open(source, encoding="utf-8", errors="surrogateescape") as lines:
             for number, line in enumerate(lines, 1):
-                name, _, label = line.strip().rpartition(" ")
                 if not line.strip():
                     continue
-                if not name or not label.lstrip("-").isdigit():
+                name, *label = line.strip().rsplit(maxsplit=1)  # by blanks or tabs
+                if not label or not label[0].lstrip("-").isdigit():
                     raise CaffeValueError(
                         f"{source}, line {number}: expected a path and a label, got {line[:60]!r}"
                     )
-                self.items.append((name, int(label)))
+                self.items.append((name, int(label[0]), number))
         if not self.items:
             raise CaffeValueError(f"{source}: no images in it")
-        self.find = find
+        self.find, self.source = find, source
 
     def __len__(self) -> int:
         return len(self.items)
 
     def __getitem__(self, i: int) -> list[np.ndarray]:
-        name, label = self.items[i]
-        path = self.find(self.root + name)
+        name, label, number = self.items[i]
+        try:
+            path = self.find(self.root + name)
+        except CaffeValueError as error:
+            raise CaffeValueError(f"{self.source}, line {number}: {error}") from None
         with open(path, "rb") as file:
             image = decoded(file.read(), bool(self.color), f"{self.where}: {path}")
         if self.size[0]:
@@ -233,9 +229,6 @@ class ImageList:
 class HDF5Files:
     """HDF5Data's list of files. Each has a dataset for each top; the rows of all files follow each other."""
 
-    def item(self) -> list[np.ndarray]:
-        return self[0]
-
     def __init__(self, param, tops: tuple[str, ...], find, where: str):
         h5py = package("h5py", f"{where}: an HDF5 file")
         source = find(param.source)
@@ -243,7 +236,7 @@ class HDF5Files:
         self.paths = [find(line.strip()) for line in Path(source).read_text().splitlines() if line.strip()]
         if not self.paths:
             raise CaffeValueError(f"{source}: no files in it")
-        self._process, self._opened, self.ends = None, {}, []
+        self._held, self.ends = {}, []
         for path in self.paths:
             try:
                 with h5py.File(path, "r") as file:
@@ -262,13 +255,33 @@ class HDF5Files:
         return self.ends[-1]
 
     def __getitem__(self, i: int) -> list[np.ndarray]:
-        if self._process != os.getpid():
-            self._process, self._opened = os.getpid(), {}
         number = bisect.bisect_right(self.ends, i)
-        path, row = self.paths[number], i - (self.ends[number - 1] if number else 0)
-        if path not in self._opened:
-            self._opened[path] = package("h5py", self.where).File(path, "r")
-        return [np.asarray(self._opened[path][top][row], np.float32) for top in self.tops]
+        row = i - (self.ends[number - 1] if number else 0)
+        return [np.asarray(rows[row], np.float32) for rows in self._rows(number)]
+
+    def item(self) -> list[np.ndarray]:
+        with self._open(0) as file:
+            return [np.asarray(file[top][0], np.float32) for top in self.tops]
+
+    def _open(self, number: int):
+        return package("h5py", self.where).File(self.paths[number], "r")
+
+    def _rows(self, number: int) -> list[np.ndarray]:
+        """The datasets of a file. As in Caffe, they are read as a whole: a row of a compressed one costs its chunk."""
+        if number not in self._held:
+            while len(self._held) > 1:  # a batch may lie in two files
+                self._held.pop(next(iter(self._held)))
+            with self._open(number) as file:
+                self._held[number] = [file[top][()] for top in self.tops]
+        return self._held[number]
+
+    def order(self, random) -> list[int]:
+        """A shuffled order: as in Caffe, the files are shuffled, and the rows of each."""
+        starts, found = [0, *self.ends], []
+        for number in random.sample(range(len(self.ends)), len(self.ends)):
+            rows = range(starts[number], starts[number + 1])
+            found += random.sample(rows, len(rows))
+        return found
 
     def __getstate__(self) -> dict:
-        return self.__dict__ | {"_process": None, "_opened": {}}
+        return self.__dict__ | {"_held": {}}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from random import Random
 
 import numpy as np
@@ -34,33 +36,33 @@ class Transform:
         elif param.mean_value:
             self.mean = np.array(param.mean_value, np.float32)[:, None, None]
 
-    def __call__(self, image: np.ndarray, random: Random) -> torch.Tensor:
-        """A float32 tensor of an array [channels, height, width]. `random` decides crop and mirror."""
-        image = image.astype(np.float32)
-        if self.mean is not None:
-            if self.mean.shape[0] not in (1, image.shape[0]) or (
-                self.mean.shape[1:] != (1, 1) and self.mean.shape[1:] != image.shape[1:]
-            ):
-                raise CaffeValueError(
-                    f"{self.where}: a mean of {list(self.mean.shape)} for an image of {list(image.shape)}"
-                )
-            image = image - self.mean
-        image = self._cropped(image, random)
-        if self.param.mirror and random.randrange(2):
-            image = image[:, :, ::-1]
-        return torch.from_numpy(np.ascontiguousarray(image * np.float32(self.param.scale)))
+    def __call__(self, image: np.ndarray, random: Callable[[], Random]) -> torch.Tensor:
+        """A float32 tensor of an array [channels, height, width]. `random()` decides crop and mirror."""
+        mean, size = self.mean, self.param.crop_size
+        if mean is not None and (
+            mean.shape[0] not in (1, image.shape[0]) or mean.shape[1:] not in ((1, 1), image.shape[1:])
+        ):
+            raise CaffeValueError(
+                f"{self.where}: a mean of {list(mean.shape)} for an image of {list(image.shape)}"
+            )
+        draws = functools.cache(random)  # without a random crop or a mirror no generator is made
+        crop = self._crop(image, draws) if size else (slice(None),) * 3
+        if self.param.mirror and draws().randrange(2):
+            sides = crop[2].indices(image.shape[2])
+            crop = (*crop[:2], slice(sides[1] - 1, sides[0] - 1 if sides[0] else None, -1))
+        made = image[crop].astype(np.float32, order="C")
+        if mean is not None:
+            made -= mean if mean.shape[1:] == (1, 1) else mean[crop]
+        if self.param.scale != 1:
+            made *= np.float32(self.param.scale)
+        return torch.from_numpy(made)
 
-    def _cropped(self, image: np.ndarray, random: Random) -> np.ndarray:
+    def _crop(self, image: np.ndarray, draws: Callable[[], Random]) -> tuple[slice, slice, slice]:
         size = self.param.crop_size
-        if not size:
-            return image
         room = [n - size for n in image.shape[1:]]
         if min(room) < 0:
             raise CaffeValueError(
                 f"{self.where}: crop_size {size} of an image of {image.shape[1]} x {image.shape[2]} pixels"
             )
-        if self.train:
-            top, left = (random.randrange(n + 1) for n in room)
-        else:
-            top, left = (n // 2 for n in room)
-        return image[:, top : top + size, left : left + size]
+        top, left = (draws().randrange(n + 1) if self.train else n // 2 for n in room)
+        return slice(None), slice(top, top + size), slice(left, left + size)

@@ -32,7 +32,7 @@ def caffe_net(
     choose: dict | None = None,
     ignore=(),
     crop: str | None = None,
-    python_layers: bool = False,
+    python_layers: bool | PythonPath = False,
     python_path=(),
     types: dict | None = None,
 ) -> CaffeNet:
@@ -56,7 +56,8 @@ def caffe_net(
             whose BN it is.
         ignore: fields of forks to ignore: ("quantization_param",).
         python_layers: True runs the Python layers' code, also of Python 2. It can do anything that Python can. Python
-            layers without bottoms then make the data themselves, instead of being inputs.
+            layers without bottoms then make the data themselves, instead of being inputs. A PythonPath: runs those that
+            it finds.
         python_path: folders with the Python layers' modules. Default: the prototxt's folder and the folders above it,
             also their `lib`, `python` and `src`, up to the folder with `.git`.
         types: {type: function}: the function makes the torch module of a layer of this type from its `Spec`. It is used
@@ -85,7 +86,9 @@ def caffe_net(
     level = None if level is None else arguments.integer("level", level)
     stages = frozenset(arguments.names("stages", stages))
     python_path = arguments.paths("python_path", python_path)
-    if arguments.boolean("python_layers", python_layers):
+    if isinstance(python_layers, PythonPath):
+        options.python = python_layers.find
+    elif arguments.boolean("python_layers", python_layers):
         is_text = isinstance(prototxt, str) and "{" in prototxt
         options.python = PythonPath(python_path, "" if is_text else prototxt).find
     elif python_path:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+import torch
 
-from ...base import CaffeTypeError, CaffeValueError, describe
+from ...base import CaffeRuntimeError, CaffeTypeError, CaffeValueError, describe
 
 
 class Blob:
@@ -63,6 +65,10 @@ class Blob:
     def _resized(self, new: np.ndarray) -> None:
         self._data = new
 
+    def shared(self) -> torch.Tensor:
+        """A tensor of its memory."""
+        return torch.from_numpy(self.data)
+
     @property
     def shape(self) -> tuple[int, ...]:
         return self.data.shape
@@ -86,11 +92,77 @@ class Phase(int):
     __repr__ = __str__
 
 
-class BlobVec(list):
-    """The parameters of a layer."""
+class RawBlobVec(list):
+    """The bottoms or tops of a layer. Each call gets its own: to assign to it changes nothing in the net."""
+
+
+class BlobVec(Sequence):
+    """The parameters of a layer. An assigned blob is shared: from then on the layer computes with it.
+
+    A Python layer adds blobs in `setup`. Then their number is fixed.
+    """
+
+    def __init__(self, blobs: Iterable[Blob] = (), name: str = "blobs", update: Callable | None = None):
+        """`update` takes the list of blobs, and returns it as it is now."""
+        self._own, self._name, self._update = list(blobs), name, update
+        self._share: Callable | None = None
+
+    def fix(self, share: Callable[[int, Blob], Blob]) -> None:
+        """Fix the number of blobs. `share` lets the layer use a blob in place of number i, and returns it."""
+        self._share = share
+
+    def _list(self) -> list[Blob]:
+        if self._update is not None:
+            self._own = self._update(self._own)
+        return self._own
+
+    @property
+    def is_fixed(self) -> bool:
+        return self._share is not None
+
+    def __len__(self) -> int:
+        return len(self._list())
+
+    def __getitem__(self, i):
+        return self._list()[i]
+
+    def __setitem__(self, i, value) -> None:
+        """As in pycaffe: the layer and the owner of the blob share it."""
+        places = range(len(self))[i]
+        one = isinstance(places, int)
+        given = [value] if one else list(value)
+        for blob in given:
+            if not isinstance(blob, Blob):
+                name = f"{self._name}[{places}]" if one else self._name
+                raise CaffeTypeError(
+                    f"{name}: expected a blob, got {describe(blob)}. To write values: {name}.data[...] = values"
+                )
+        if not one and len(given) != len(places):
+            self._must_grow()
+            self._list()[i] = given
+            return
+        for place, blob in zip([places] if one else places, given, strict=True):
+            self._list()[place] = self._share(place, blob) if self._share else blob
+
+    def __delitem__(self, i) -> None:
+        self._must_grow()
+        del self._list()[i]
+
+    def append(self, blob: Blob) -> None:
+        self.extend([blob])
+
+    def extend(self, blobs: Iterable[Blob]) -> None:
+        self._must_grow()
+        self[len(self) :] = blobs
 
     def add_blob(self, *shape: int) -> None:
         self.append(Blob(np.zeros(shape, np.float32)))
+
+    def _must_grow(self) -> None:
+        if self.is_fixed:
+            raise CaffeRuntimeError(
+                f"{self._name}: the layer computes with {len(self)} blobs: none can come or go"
+            )
 
 
 class Layer:

@@ -31,7 +31,7 @@ from .inputs import check_names, input_shapes, is_input
 from .messages import STOCK, layer_parameter, message_of
 from .net import CaffeNet, Phase
 from .phases import TRAIN, State, included
-from .python_layer import python_layer
+from .python_layer import python_layer, why_refused
 from .registry import Folders, Ported
 from .sharing import view
 from .weights import stored_counts
@@ -394,11 +394,19 @@ class Builder:
         read = {value for step in graph.steps for value in step.bottoms}
         for blob, value in graph.inputs.items():
             if blob not in shapes and value in read:
-                spec = next((s for s in self.specs if blob in s.tops), self._input_spec(0, blob))
-                self.problems.add(
-                    spec, f"the shape of input {blob!r} is not in the file: shapes={{{blob!r}: (...)}}", phase
-                )
+                makers = [spec for spec in (*self._in(phase), *self.specs) if blob in spec.tops]
+                spec = makers[0] if makers else self._input_spec(0, blob)
+                self.problems.add(spec, self._why_unknown(spec, blob), phase)
         return shapes
+
+    def _why_unknown(self, spec: Spec, blob: str) -> str:
+        from ..data.loader import why_unread  # imported here, because it imports numpy
+
+        if spec.type == "Python":
+            return f"{why_refused(spec)}. To give its blobs yourself: shapes={{{blob!r}: (...)}}"
+        why = why_unread(spec, self.path)
+        said = f", and its source cannot be read: {why}. Without it" if why else ""
+        return f"the shape of input {blob!r} is not in the file{said}: shapes={{{blob!r}: (...)}}"
 
     def _top_shapes(
         self, step: Step, module: nn.Module, bottoms, graph: Graph, fake
@@ -659,9 +667,7 @@ def _why_none(spec: Spec) -> str:
     if not spec.type:
         return "has no type"
     if spec.type == "Python":
-        module = spec.node.node("python_param") or Node()
-        name = f"{module.value('module')}.{module.value('layer')}"
-        return f"runs Python code, {name}. If you trust it: python_layers=True, or make net PYTHON_LAYERS=1"
+        return why_refused(spec)
     if stock_class(spec.type) is None and not known_classes(spec.type):
         return f"no such layer here{did_you_mean(spec.type, [*stock_types(), *known_types()], SLIP)}"
     return "native=False, and its type is not ported"

@@ -21,7 +21,8 @@ from ...base import CaffeRuntimeError, CaffeValueError
 from ...caffe_files.prototxt import Node
 from ...runtime import is_fake
 from ..python2 import Tree, place_of
-from .blob import Blob, Layer, Phase
+from ..stock import share_blob
+from .blob import Blob, Layer, Phase, RawBlobVec
 from .graph import Spec
 from .messages import layer_parameter
 
@@ -33,22 +34,27 @@ class PythonPath:
 
     The search includes `lib`, `python` and `src` in these folders, and ends at the folder with `.git`, or after six
     folders. A script that `python -m cuffi.caffe` runs shares its modules with the layers.
+
+    Args:
+        beside: False: only in the given folders. The files beside the prototxt have not been trusted.
     """
 
-    def __init__(self, folders: Iterable[str], prototxt: str):
+    def __init__(self, folders: Iterable[str], prototxt: str, beside: bool = True):
         for folder in folders:
             if not Path(folder).is_dir():
                 raise CaffeValueError(f"python_path: no folder {folder}")
         file = Path(prototxt).resolve()
         above = [folder for folder in file.parents if file.is_file()]
         end = next((i + 1 for i, folder in enumerate(above) if (folder / ".git").exists()), 6)
-        self.above = above[:end]
+        self.above, self.beside = above[:end], beside
         self.tree = Tree.running or Tree((), {"caffe": public_face})
         self.tree.folders += [folder for folder in folders if folder not in self.tree.folders]
 
     def find(self, module: str):
-        """The module of that name."""
+        """The module of that name. None if it may not run."""
         if not any(_holds(Path(folder), module) for folder in self.tree.places):
+            if not self.beside:
+                return None
             inside = [folder / name for folder in self.above for name in ("", "lib", "python", "src")]
             found = next((place for place in inside if _holds(place, module)), None)
             if found is None:
@@ -78,7 +84,9 @@ def python_layer(spec: Spec, find) -> nn.Module:
     if not module or not name:
         raise CaffeValueError("python_param: module and layer have to be given")
     try:
-        kind = getattr(find(module), name, None)
+        if (found := find(module)) is None:
+            raise CaffeValueError(why_refused(spec))
+        kind = getattr(found, name, None)
     except (CaffeValueError, CaffeRuntimeError):
         raise
     except Exception as error:  # the module's own code ran
@@ -88,6 +96,13 @@ def python_layer(spec: Spec, find) -> nn.Module:
     if not (isinstance(kind, type) and issubclass(kind, Layer)):
         raise CaffeValueError(f"{module} has no class {name!r} that is a caffe.Layer or a torch.nn.Module")
     return PythonLayer(spec, kind, text)
+
+
+def why_refused(spec: Spec) -> str:
+    """The message for a Python layer that nobody has asked to run."""
+    param = spec.node.node("python_param") or Node()
+    name = f"{param.value('module')}.{param.value('layer')}"
+    return f"runs Python code, {name}. If you trust it: python_layers=True, or make net (make train) PYTHON_LAYERS=1"
 
 
 def _said(error: Exception) -> str:
@@ -174,11 +189,12 @@ class _Instance:
             if top.data.dtype != dtype:
                 top._data, top._diff = top.data.astype(dtype), None
         if not self.is_set_up:
-            self.call("setup", bottoms, self.tops)
-            self.owner.adopt(self.layer.blobs)
+            self.call("setup", RawBlobVec(bottoms), RawBlobVec(self.tops))
             self.is_set_up = True
         if hasattr(self.layer, "reshape"):
-            self.call("reshape", bottoms, self.tops)
+            self.call("reshape", RawBlobVec(bottoms), RawBlobVec(self.tops))
+        if not self.layer.blobs.is_fixed:
+            self.owner.adopt(self.layer.blobs)
 
 
 class PythonLayer(nn.Module):
@@ -222,7 +238,13 @@ class PythonLayer(nn.Module):
                 raise CaffeValueError(
                     f"setup: blob {i} is {list(blob.shape)}, in the other phase {list(own.shape)}"
                 )
+            blob._data = _array(getattr(self, f"blob{i}"))
         self.count = max(self.count, len(blobs))
+        blobs.fix(self._share)
+
+    def _share(self, i: int, blob: Blob) -> Blob:
+        share_blob(self, i, blob.shared())
+        return Blob(_array(getattr(self, f"blob{i}")))
 
     def own_blobs(self) -> list[nn.Parameter]:
         return [getattr(self, f"blob{i}") for i in range(self.count)]
@@ -266,7 +288,7 @@ class _Call(torch.autograd.Function):
         for top, bottom in module.in_place.items():
             instance.tops[top].reshape(*bottoms[bottom].shape)
             instance.tops[top].data[...] = bottoms[bottom].data
-        instance.call("forward", bottoms, instance.tops)
+        instance.call("forward", RawBlobVec(bottoms), RawBlobVec(instance.tops))
         instance.calls += 1
         ctx.instance, ctx.number, ctx.bottoms, ctx.device = instance, instance.calls, bottoms, device
         ctx.dtypes = [tensor.dtype for tensor in tensors]
@@ -289,7 +311,7 @@ class _Call(torch.autograd.Function):
         for blob in (*bottoms, *instance.layer.blobs):
             blob.diff[...] = 0
         needs = list(ctx.needs_input_grad[3:])
-        instance.call("backward", ctx.tops, needs[: len(bottoms)], bottoms)
+        instance.call("backward", RawBlobVec(ctx.tops), needs[: len(bottoms)], RawBlobVec(bottoms))
         found = [blob.diff for blob in (*bottoms, *instance.layer.blobs)]
         return (
             None,

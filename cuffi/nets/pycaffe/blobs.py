@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
+from collections import OrderedDict
 from collections.abc import Callable
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from ..net.blob import Blob
+from ...base import CaffeRuntimeError
+from ..net.blob import Blob, BlobVec
+from ..stock import blobs_of, share_blob
 
 
 class Mirror:
@@ -95,6 +100,12 @@ class NetBlob(Blob):
         self._settle()
         return self._shape
 
+    def shared(self) -> Tensor:
+        raise CaffeRuntimeError(
+            "a blob that a net computes cannot be a layer's parameter: its memory changes. Write its values: "
+            "net.params[layer][i].data[...] = blob.data"
+        )
+
     def _resized(self, new: np.ndarray) -> None:
         self._tensor = torch.from_numpy(new).to(self._device())
         self._shape, self._mirror, self.is_out = new.shape, Mirror(), True
@@ -129,6 +140,9 @@ class Param(Blob):
             self.parameter.grad = torch.zeros_like(self.parameter)
         return self._mirrors[1].array(self.parameter.grad)
 
+    def shared(self) -> Tensor:
+        return self.parameter
+
     def send(self) -> None:
         """Copy the script's changes to the arrays to the device."""
         self._mirrors[0].send(self.parameter)
@@ -140,3 +154,60 @@ class Param(Blob):
     def _resized(self, new: np.ndarray) -> None:
         self.parameter.data = torch.from_numpy(new).to(self.parameter.device)
         self.parameter.grad = None
+
+
+def layer_blobs(module: nn.Module | None, name: str) -> BlobVec:
+    """The parameters of a net's layer: always those that its module has now."""
+
+    def update(held: list[Param]) -> list[Param]:
+        known = {id(param.parameter): param for param in held}
+        tensors = blobs_of(module) if module is not None else ()
+        return [known.get(id(tensor)) or Param(tensor) for _, tensor in tensors]
+
+    def share(i: int, blob: Blob) -> Param:
+        share_blob(module, i, blob.shared())
+        tensor = blobs_of(module)[i][1]
+        return blob if isinstance(blob, Param) and blob.parameter is tensor else Param(tensor)
+
+    blobs = BlobVec((), name, update)
+    blobs.fix(share)
+    return blobs
+
+
+class Names(OrderedDict):
+    """A dict of a net's blobs or parameters. As in pycaffe, a change of the dict itself does not reach the net."""
+
+    def __init__(self, items, name: str):
+        super().__init__()
+        self._name = ""
+        for key, value in items:
+            self[key] = value
+        self._name = name
+
+    def _say(self, key) -> None:
+        if self._name:
+            name = f"{self._name}[{key!r}]"
+            warnings.warn(
+                f"{name}: as in pycaffe, only the dict changes, and the net does not. Write to its blobs: "
+                "blob.data[...] = values",
+                stacklevel=3,
+            )
+
+    def __setitem__(self, key, value) -> None:
+        self._say(key)
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key) -> None:
+        self._say(key)
+        super().__delitem__(key)
+
+
+class Layers(tuple):
+    """A net's layers."""
+
+    def __setitem__(self, i, layer) -> None:
+        raise CaffeRuntimeError(
+            f"net.layers[{i!r}]: a layer cannot be replaced here. Share its blobs: net.layers[{i!r}].blobs[0] = blob"
+        )
+
+    __delitem__ = functools.partialmethod(__setitem__, layer=None)

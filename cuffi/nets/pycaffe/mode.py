@@ -10,7 +10,7 @@ from ...base import CaffeValueError
 from ..net.blob import Phase
 
 TRAIN, TEST = Phase(0), Phase(1)
-_mode = {"gpu": False, "device": 0}
+_mode = {"gpu": False, "device": 0, "seed": 0}
 
 
 def set_mode_cpu() -> None:
@@ -33,8 +33,14 @@ def set_device(number: int) -> None:
 
 
 def set_random_seed(seed: int) -> None:
-    """Seed torch's random numbers, which fillers and layers use."""
+    """Seed torch's random numbers, which fillers and layers use, and those of data layers that are made later."""
+    _mode["seed"] = int(seed)
     torch.manual_seed(int(seed))
+
+
+def seed() -> int:
+    """The seed of data layers."""
+    return _mode["seed"]
 
 
 def device() -> torch.device:

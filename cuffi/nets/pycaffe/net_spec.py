@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 
-from ...base import CaffeTypeError, CaffeValueError, describe
+from ...base import CaffeTypeError, CaffeValueError
 from .proto import caffe_pb2
 
 # The field of each type in LayerParameter.
@@ -69,7 +69,7 @@ class Function:
         self.inputs, self.params = inputs, dict(params)
         for i, top in enumerate(inputs):
             if not isinstance(top, Top):
-                raise CaffeTypeError(f"{type_name}: bottom {i}: expected a Top, got {describe(top)}")
+                raise CaffeTypeError(f"{type_name} input {i} is not a Top (type is {type(top)})")
         self.ntop, self.in_place = self.params.pop("ntop", 1), self.params.pop("in_place", False)
         self.fn = self  # a layer without tops is returned itself
         self.tops = tuple(Top(self, n) for n in range(self.ntop))

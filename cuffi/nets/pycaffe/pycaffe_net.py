@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import OrderedDict
 from itertools import zip_longest
 from operator import length_hint
@@ -11,21 +12,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...base import CaffeError, CaffeTypeError, CaffeValueError, describe, some
+from ...base import CaffeError, CaffeRuntimeError, CaffeTypeError, CaffeValueError, describe, some
+from ...base.files import written_whole
 from ...caffe_files.parameters import did_you_mean
 from ...caffe_files.prototxt import parse
+from ..data.sources import package
 from ..net import caffe_net
 from ..net.blob import BlobVec
 from ..net.builder import read_net
 from ..net.fillers import fill
 from ..net.graph import Spec, Step
 from ..net.messages import layer_parameter
-from ..net.python_layer import PythonLayer
+from ..net.python_layer import PythonLayer, PythonPath
 from ..net.schedule import calls_of
 from ..python2 import Tree, folders_of_user
-from ..stock import blobs_of
 from . import mode
-from .blobs import Input, NetBlob, Param
+from .blobs import Input, Layers, Names, NetBlob, layer_blobs
+from .errors import as_runtime
 from .io import Transformer
 
 _OF_TRANSFORMER = (
@@ -38,15 +41,34 @@ _OF_TRANSFORMER = (
 )
 
 
+def _kept(method):
+    """A property that is computed once, as in pycaffe: later calls see what a script changes in it."""
+    name = f"_{method.__name__}_"
+
+    def get(self):
+        if name not in self.__dict__:
+            self.__dict__[name] = method(self)
+        return self.__dict__[name]
+
+    return property(get, doc=method.__doc__)
+
+
 class Net:
     """caffe.Net(network_file, phase, weights=...) or caffe.Net(network_file, weights, phase).
 
     `blobs`, `params`, `inputs`, `outputs`, `layers`, `forward`, `backward`, `reshape`, `save`, `copy_from` and
     `share_with` are pycaffe's. On the processor, arrays share the tensors' memory. On a GPU they are copies, and
     changes are copied back at the next call. The torch module is `net.module`.
+
+    Args:
+        python_layers: False: a Python layer's module runs if `import` finds it on sys.path, as in pycaffe. True: also
+            if it is beside the prototxt, or in a folder above it. `python -m cuffi.caffe script.py` asks for both.
     """
 
-    def __init__(self, network_file, *args, phase=None, weights=None, level=None, stages=()):
+    @as_runtime
+    def __init__(
+        self, network_file, *args, phase=None, weights=None, level=None, stages=(), python_layers=False
+    ):
         for value in args:
             if isinstance(value, int) and phase is None:
                 phase = value
@@ -58,10 +80,14 @@ class Net:
                 weights = value
         self._phase = mode.TEST if phase is None else type(mode.TEST)(phase)
         options = {"stages": tuple(stages or ()), "level": level, "phase": str(self._phase)}
-        path = () if Tree.running else folders_of_user()
-        self.module = caffe_net(network_file, weights, python_layers=True, python_path=path, **options)
+        file = "" if isinstance(network_file, str) and "{" in network_file else network_file
+        folders = () if Tree.running else folders_of_user()
+        found = PythonPath(folders, file, beside=python_layers or Tree.running is not None)
+        self.module = caffe_net(network_file, weights, python_layers=found, **options)
         text, path = read_net(network_file, None)
         self._force_backward = parse(text, path).value("force_backward") == "true"
+        if self._force_backward:  # Caffe then computes the diffs of all parameters, also with lr_mult: 0
+            self.module.requires_grad_()
         self._graph = self.module.phase.graph
         layers = [(spec, None) for spec in self._graph.sources] + [
             (step.spec, step) for step in self._graph.steps
@@ -71,47 +97,60 @@ class Net:
         self._steps: list[Step | None] = [step for _, step in layers]
         self._stale, self._tape, self._device = False, None, torch.device("cpu")
         self._feeds: dict = {}
+        self._memory: SimpleNamespace | None = None  # the arrays of set_input_arrays
+        self._callbacks = {
+            f"{when}_{what}": [] for when in ("before", "after") for what in ("forward", "backward")
+        }
         self._entered: dict[int, Tensor] = {}  # the blobs' values that the last call read, by value number
         self._calls: dict[tuple[int, int, bool, bool], list] = {}
         self._make_blobs()
 
     def _make_blobs(self) -> None:
         shapes, weights = self.module.shapes, self.module.phase.loss_weights
-        self.blobs: OrderedDict[str, NetBlob] = OrderedDict()
+        self._by_name: dict[str, NetBlob] = {}
         for name in self._graph.latest:
             shape = tuple(shapes.get(name, ()))
             if name in self._graph.inputs:
-                self.blobs[name] = Input(shape, mode.device, self._changed)
+                self._by_name[name] = Input(shape, mode.device, self._changed)
             else:
-                self.blobs[name] = NetBlob(shape, mode.device, self._settle, weights.get(name, 0.0))
-        self.params: OrderedDict[str, BlobVec] = OrderedDict()
-        for name, module in self.module.layers.items():
-            if blobs := blobs_of(module):
-                self.params[name] = BlobVec(Param(blob) for _, blob in blobs)
+                self._by_name[name] = NetBlob(shape, mode.device, self._settle, weights.get(name, 0.0))
+        modules = self.module.layers
+        self._params = {
+            spec.name: layer_blobs(modules.get(spec.name), f"net.params[{spec.name!r}]")
+            for spec in self._specs
+        }
         self._fill_dummies(first=True)
 
     # ------------------------------------------------------------------------------------ what it is
 
-    @property
+    @_kept
+    def blobs(self) -> OrderedDict[str, NetBlob]:
+        return Names(self._by_name.items(), "net.blobs")
+
+    @_kept
+    def params(self) -> OrderedDict[str, BlobVec]:
+        return Names([(name, blobs) for name, blobs in self._params.items() if blobs], "net.params")
+
+    @_kept
     def inputs(self) -> list[str]:
         return [top for spec in self._specs if spec.type == "Input" for top in spec.tops]
 
-    @property
+    @_kept
     def outputs(self) -> list[str]:
         return list(self._graph.outputs)
 
-    @property
-    def layers(self) -> list:
+    @_kept
+    def layers(self) -> Layers:
         """The layers with their `type` and `blobs`; for Python layers, the user's objects."""
         modules = self.module.layers
-        return [
+        return Layers(
             modules[spec.name].instance.layer
             if isinstance(modules.get(spec.name), PythonLayer)
-            else SimpleNamespace(type=spec.type, blobs=self.params.get(spec.name, []))
+            else SimpleNamespace(type=spec.type, blobs=self._params[spec.name])
             for spec in self._specs
-        ]
+        )
 
-    @property
+    @_kept
     def layer_dict(self) -> OrderedDict:
         return OrderedDict(zip(self._layer_names, self.layers, strict=True))
 
@@ -121,24 +160,50 @@ class Net:
 
     @property
     def _blob_names(self) -> list[str]:
-        return list(self.blobs)
+        return list(self._by_name)
 
     @property
+    def _blobs(self) -> tuple[NetBlob, ...]:
+        return tuple(self._by_name.values())
+
+    @property
+    def _blob_loss_weights(self) -> list[float]:
+        return list(self.blob_loss_weights.values())
+
+    @property
+    def _inputs(self) -> list[int]:
+        return self._ids(self.inputs)
+
+    @property
+    def _outputs(self) -> list[int]:
+        return self._ids(self.outputs)
+
+    def _ids(self, names) -> list[int]:
+        known = self._blob_names
+        return [known.index(name) for name in names]
+
+    def _top_ids(self, layer: int) -> list[int]:
+        return self._ids(self._specs[layer].tops)
+
+    def _bottom_ids(self, layer: int) -> list[int]:
+        return self._ids(self._specs[layer].bottoms)
+
+    @_kept
     def top_names(self) -> OrderedDict:
         return OrderedDict((spec.name, list(spec.tops)) for spec in self._specs)
 
-    @property
+    @_kept
     def bottom_names(self) -> OrderedDict:
         return OrderedDict((spec.name, list(spec.bottoms)) for spec in self._specs)
 
-    @property
+    @_kept
     def blob_loss_weights(self) -> OrderedDict:
         weights = self.module.phase.loss_weights
-        return OrderedDict((name, weights.get(name, 0.0)) for name in self.blobs)
+        return OrderedDict((name, weights.get(name, 0.0)) for name in self._by_name)
 
     def __getattr__(self, name: str):
         if name == "transformer":  # in 2014 the net itself had these methods
-            self.transformer = Transformer({top: self.blobs[top].data.shape for top in self.inputs})
+            self.transformer = Transformer({top: self._by_name[top].data.shape for top in self.inputs})
             for top in self.inputs:
                 self.transformer.set_transpose(top, (2, 0, 1))
             return self.transformer
@@ -164,6 +229,7 @@ class Net:
 
     # --------------------------------------------------------------------------------------- forward
 
+    @as_runtime
     def forward(self, blobs=None, start=None, end=None, **kwargs) -> dict[str, np.ndarray]:
         """Run the net from the layer `start` to the layer `end`.
 
@@ -179,10 +245,49 @@ class Net:
             self._all(kwargs, self.inputs, "inputs")
             for name, value in kwargs.items():
                 self._write(name, value, "data")
-        # Layers that change in a forward, such as TRAIN's BatchNorm, are not run again for backward.
-        self._run(first, last, record=self._force_backward or self._phase == mode.TRAIN)
-        wanted = list(self._specs[last].tops) if end is not None else self.outputs
+        self._forward(first, last)
+        wanted = self.top_names[end] if end is not None else self.outputs
         return {name: self._blob(name).data for name in dict.fromkeys([*wanted, *(blobs or ())])}
+
+    def _forward(self, first: int, last: int) -> float:
+        """Run the layers with these numbers. Returns the loss."""
+        # Layers that change in a forward, such as TRAIN's BatchNorm, are not run again for backward.
+        record = self._force_backward or self._phase == mode.TRAIN
+        if self._callbacks["before_forward"] or self._callbacks["after_forward"]:
+            self._run_one_by_one(first, last, record)
+        else:
+            self._run(first, last, record)
+        tops = {top for spec in self._specs[first : last + 1] for top in spec.tops}
+        weights = self.module.phase.loss_weights
+        return sum(float(self._by_name[top].data.sum()) * weights[top] for top in weights if top in tops)
+
+    def _run_one_by_one(self, first: int, last: int, record: bool) -> None:
+        """With callbacks, which may read and write the blobs around each layer."""
+        for i in range(first, last + 1):
+            self._call_back("before_forward", i)
+            self._run(i, i)
+            self._call_back("after_forward", i)
+        self._tape = None  # backward runs the layers again
+
+    def _call_back(self, when: str, layer: int) -> None:
+        for function in self._callbacks[when]:
+            function(layer)
+
+    def before_forward(self, function) -> None:
+        """Call function(number of the layer) before each layer's forward."""
+        self._callbacks["before_forward"].append(function)
+
+    def after_forward(self, function) -> None:
+        """Call function(number of the layer) after each layer's forward."""
+        self._callbacks["after_forward"].append(function)
+
+    def before_backward(self, function) -> None:
+        """Call function(number of the layer) for each layer, last first, before the backward of all."""
+        self._callbacks["before_backward"].append(function)
+
+    def after_backward(self, function) -> None:
+        """Call function(number of the layer) for each layer, last first, after the backward of all."""
+        self._callbacks["after_backward"].append(function)
 
     def _range(self, start, end) -> tuple[int, int]:
         return (
@@ -200,10 +305,10 @@ class Net:
         return self._layer_names.index(name)
 
     def _blob(self, name: str) -> NetBlob:
-        if name not in self.blobs:
-            known = ", ".join(some(self.blobs))
+        if name not in self._by_name:
+            known = ", ".join(some(self._by_name))
             raise CaffeValueError(f"{self.module.path}: no blob {name!r}. There are: {known}")
-        return self.blobs[name]
+        return self._by_name[name]
 
     def _all(self, given: dict, wanted: list[str], what: str) -> None:
         if set(given) != set(wanted):
@@ -255,7 +360,7 @@ class Net:
         for step in steps:
             for value in step.tops:
                 if values[value] is not None:
-                    self.blobs[self._graph.names[value]].take(values[value])
+                    self._by_name[self._graph.names[value]].take(values[value])
 
     def _between(self, first: int, last: int) -> list[Step]:
         return [step for step in self._steps[first : last + 1] if step is not None and step.key]
@@ -267,7 +372,7 @@ class Net:
         self._entered = {}
         for value in {value for step in steps for value in step.bottoms if value not in made}:
             name = self._graph.names[value]
-            entered = before[value] if value in before else self.blobs[name].tensor().detach()
+            entered = before[value] if value in before else self._by_name[name].tensor().detach()
             if self._graph.latest[name] in made:  # an in-place layer overwrites the blob
                 entered = entered.detach().clone()
             if record and (self._force_backward or name not in self._graph.inputs):
@@ -278,7 +383,7 @@ class Net:
         if self._device != mode.device():
             self._device = mode.device()
             self.module.to(self._device)
-        for param in (param for params in self.params.values() for param in params):
+        for param in (param for params in self._params.values() for param in params):
             param.send()
 
     def _changed(self) -> None:
@@ -298,27 +403,67 @@ class Net:
             for i, top in enumerate(spec.tops):
                 filler = fillers[min(i, len(fillers) - 1)] if fillers else None
                 if filler is not None and (first or filler.type != "constant"):
-                    fill(self.blobs[top].tensor(), filler)
+                    fill(self._by_name[top].tensor(), filler)
 
     def _read_data(self) -> None:
         """The next batch of each data layer that has files. Without files, the script's own values are used."""
-        sources = {spec.name: spec for spec in self._graph.sources if spec.type not in ("Input", "DummyData")}
+        own = ("Input", "DummyData", "MemoryData") if self._memory else ("Input", "DummyData")
+        sources = {spec.name: spec for spec in self._graph.sources if spec.type not in own}
+        if self._memory:
+            self._read_memory()
         if not sources or self._feeds is None:
             return
         try:
-            self._feeds = self._feeds or {name: iter(all) for name, all in self.module.data_loaders().items()}
+            self._feeds = self._feeds or {
+                name: iter(all) for name, all in self.module.data_loaders(seed=mode.seed()).items()
+            }
             batches = [next(feed) for feed in self._feeds.values()]
         except (CaffeError, OSError):
-            if not all(self.blobs[top].is_out for spec in sources.values() for top in spec.tops[:1]):
+            if not all(self._by_name[top].is_out for spec in sources.values() for top in spec.tops[:1]):
                 raise
             self._feeds = None
             return
         for batch in batches:
             for top, value in batch.items():
-                self.blobs[top].take(value.to(self._device))
+                self._by_name[top].take(value.to(self._device))
+
+    @as_runtime
+    def set_input_arrays(self, data, labels) -> None:
+        """Give a MemoryData layer its arrays: float32 [n, channels, height, width] and [n], n a multiple of the batch.
+
+        Each forward reads the next batch, and begins again at the end.
+        """
+        spec = self._specs[0]
+        if spec.type != "MemoryData":
+            raise CaffeRuntimeError(f"{self.module.path}: set_input_arrays: the first layer is {spec.type}")
+        labels = np.reshape(labels, (-1,))
+        shape = self._by_name[spec.tops[0]].shape
+        for name, array, wanted in (("data", data, shape[1:]), ("labels", labels, ())):
+            if (
+                array.dtype != np.float32
+                or array.shape[1:] != wanted
+                or not len(array)
+                or len(array) % shape[0]
+            ):
+                raise CaffeRuntimeError(
+                    f"set_input_arrays: {name}: expected float32 of [n * {shape[0]}, *{list(wanted)}], "
+                    f"got {array.dtype} of {list(array.shape)}"
+                )
+        if len(data) != len(labels):
+            raise CaffeRuntimeError(f"set_input_arrays: {len(data)} items and {len(labels)} labels")
+        self._memory = SimpleNamespace(arrays=dict(zip(spec.tops, (data, labels), strict=False)), at=0)
+
+    def _read_memory(self) -> None:
+        memory = self._memory
+        size = self._by_name[self._specs[0].tops[0]].num
+        for top, array in memory.arrays.items():
+            part = np.ascontiguousarray(array[memory.at : memory.at + size])
+            self._by_name[top].take(torch.from_numpy(part.copy()).to(self._device))
+        memory.at = (memory.at + size) % len(array)
 
     # -------------------------------------------------------------------------------------- backward
 
+    @as_runtime
     def backward(self, diffs=None, start=None, end=None, **kwargs) -> dict[str, np.ndarray]:
         """Compute diffs from the layer `start` back to the layer `end`.
 
@@ -334,11 +479,19 @@ class Net:
             self._all(kwargs, self.outputs if start is None else list(self._specs[last].tops), "diffs")
             for name, value in kwargs.items():
                 self._write(name, value, "diff")
+        self._backward(last, first)
+        wanted = self.bottom_names[end] if end is not None else self.inputs
+        return {name: self._blob(name).diff for name in dict.fromkeys([*wanted, *(diffs or ())])}
+
+    def _backward(self, last: int, first: int) -> None:
+        """Compute the diffs of the layers with these numbers, `last` first."""
+        for i in range(last, first - 1, -1):
+            self._call_back("before_backward", i)
         if self._tape is None or not (self._tape.first <= first and last <= self._tape.last):
             self._run(0, last, record=True, again=True)  # later layers may not accept this size
         self._differentiate(first, last)
-        wanted = list(self._specs[first].bottoms) if end is not None else self.inputs
-        return {name: self._blob(name).diff for name in dict.fromkeys([*wanted, *(diffs or ())])}
+        for i in range(last, first - 1, -1):
+            self._call_back("after_backward", i)
 
     def _differentiate(self, first: int, last: int) -> None:
         tape, self._tape = self._tape, None
@@ -346,7 +499,12 @@ class Net:
         steps = self._between(first, last)
         read = {value for step in steps for value in step.bottoms}
         tops = [value for step in steps for value in step.tops if value not in read]
-        seeds = [v for v in tops if self.blobs[names[v]].has_diff and values[v].requires_grad]
+        # With force_backward Caffe calls every layer's backward, also where no gradient arrives.
+        seeds = [
+            v
+            for v in tops
+            if values[v].requires_grad and (self._force_backward or self._by_name[names[v]].has_diff)
+        ]
         # A blob's diff is that of its first version in the range, because in-place layers overwrite it.
         versions: dict[str, int] = {}
         for step in steps:
@@ -357,19 +515,19 @@ class Net:
         own = list(dict.fromkeys(own))
         if not seeds:
             return
-        given = [torch.as_tensor(self.blobs[names[v]].diff).to(values[v]) for v in seeds]
+        given = [torch.as_tensor(self._by_name[names[v]].diff).to(values[v]) for v in seeds]
         found = torch.autograd.grad(
             [values[v] for v in seeds], [*(values[v] for v in wanted), *own], given, allow_unused=True
         )
         for value, gradient in zip(wanted, found, strict=False):
             if gradient is not None:
-                self.blobs[names[value]].diff[...] = gradient.cpu().numpy()
+                self._by_name[names[value]].diff[...] = gradient.cpu().numpy()
         for parameter, gradient in zip(own, found[len(wanted) :], strict=True):
             if gradient is not None:
                 parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
 
     def clear_param_diffs(self) -> None:
-        for params in self.params.values():
+        for params in self._params.values():
             for param in params:
                 param.diff[...] = 0
 
@@ -418,24 +576,41 @@ class Net:
 
     # --------------------------------------------------------------------------------------- weights
 
+    @as_runtime
     def reshape(self) -> None:
         """Apply the inputs' new shapes. The next call, or the next read of a blob, does this anyway."""
 
+    @as_runtime
     def save(self, filename) -> None:
         self._to_device()
         self.module.save_caffemodel(filename)
 
+    @as_runtime
     def copy_from(self, filename) -> None:
         """Load the layers of that name from a .caffemodel or .caffemodel.h5."""
         self.module.load_caffemodel(filename)
 
     load_hdf5 = copy_from
 
+    @as_runtime
+    def save_hdf5(self, filename) -> None:
+        """Write the parameters as Caffe's HDF5: data/LAYER/0, data/LAYER/1 and so on."""
+        h5py = package("h5py", "save_hdf5")
+        content, seen = io.BytesIO(), set()
+        with h5py.File(content, "w") as file:
+            data = file.create_group("data")
+            for name, blobs in self._params.items():
+                group = data.create_group(name)
+                for i, blob in enumerate(blobs):
+                    if id(blob.parameter) not in seen:  # a shared blob is its first layer's
+                        group[str(i)] = blob.data
+                    seen.add(id(blob.parameter))
+        with written_whole(filename) as target:
+            target.write(content.getbuffer())
+
+    @as_runtime
     def share_with(self, other: Net) -> None:
         """Use the parameters of the other net's layers of the same names."""
         if not isinstance(other, Net):
             raise CaffeTypeError(f"share_with: expected a caffe.Net, got {describe(other)}")
         self.module.share_with(other.module)
-        for name, module in self.module.layers.items():
-            if name in self.params:
-                self.params[name] = BlobVec(Param(blob) for _, blob in blobs_of(module))

@@ -14,7 +14,7 @@ from types import CodeType
 
 from ...base import CaffeRuntimeError
 from . import old_pb2
-from .language import METHODS, OLD_BUILTINS
+from .language import AUGMENTED, METHODS, OLD_BUILTINS
 
 # fissix's fixers for syntax that today's parser does not read. Other differences are handled elsewhere.
 FIXERS = (
@@ -172,7 +172,24 @@ class _Old(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.op, ast.Div) and self.divides:
             return self.call("__divided__", node.left, node.right)
+        if isinstance(node.op, ast.Mod):
+            return self.call("__Mod__", node.left, node.right)
         return node
+
+    def visit_Subscript(self, node: ast.Subscript):
+        """`a[i]` becomes `__item__(a, i)`, unless i is a constant or a slice, which numpy reads as it did."""
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load) and not isinstance(node.slice, ast.Constant | ast.Slice):
+            return ast.copy_location(self.call("__item__", node.value, _indexed(node.slice)), node)
+        return node
+
+    def visit_Assign(self, node: ast.Assign):
+        """`a[i] = b` becomes `__store__(b, a, i)`."""
+        self.generic_visit(node)
+        if len(node.targets) != 1 or not isinstance(target := node.targets[0], ast.Subscript):
+            return node
+        stored = self.call("__store__", node.value, target.value, _indexed(target.slice))
+        return ast.copy_location(ast.Expr(ast.copy_location(stored, node)), node)
 
     def visit_Compare(self, node: ast.Compare):
         self.generic_visit(node)
@@ -182,18 +199,21 @@ class _Old(ast.NodeTransformer):
         return node
 
     def visit_AugAssign(self, node: ast.AugAssign):
-        """`a[i] /= b` becomes `a[i] = __divide__(a[i], b)`, where a and i are computed once."""
+        """`a[i] += b` becomes `__augment__(a, i, __iadd__, b)`, and `a.b /= c` a division as in Python 2."""
         self.generic_visit(node)
-        if not isinstance(node.op, ast.Div) or not self.divides:
+        target, divides = node.target, isinstance(node.op, ast.Div) and self.divides
+        change = ast.Name(
+            "__divide__" if divides else f"__i{AUGMENTED.get(type(node.op).__name__)}__", ast.Load()
+        )
+        if isinstance(target, ast.Subscript):
+            called = self.call("__augment__", target.value, _indexed(target.slice), change, node.value)
+            return ast.copy_location(ast.Expr(ast.copy_location(called, node)), node)
+        if not divides:
             return node
-        before, target = [], node.target
-        for part in ("value", "slice"):
-            if isinstance(inner := getattr(target, part, None), ast.expr) and not isinstance(inner, ast.Name):
-                name = f"__held_{part}__"
-                before.append(
-                    ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], _indexed(inner)), node)
-                )
-                setattr(target, part, ast.Name(name, ast.Load()))
+        before = []
+        if isinstance(target, ast.Attribute) and not isinstance(target.value, ast.Name):
+            held = ast.Assign([ast.Name("__held__", ast.Store())], target.value)
+            before, target.value = [ast.copy_location(held, node)], ast.Name("__held__", ast.Load())
         value = type(target)(**{f: getattr(target, f) for f in target._fields} | {"ctx": ast.Load()})
         value = ast.copy_location(value, node)
         done = ast.Assign([target], self.call("__divide__", value, node.value))

@@ -17,6 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
+from .old_numpy import augment, equal, formatted, item, scalar, store, unequal
+
+# By ast's operator: the name of operator.iadd and the like.
+AUGMENTED = {"Add": "add", "Sub": "sub", "Mult": "mul", "Mod": "mod", "Pow": "pow", "FloorDiv": "floordiv",
+             "BitAnd": "and", "BitOr": "or", "BitXor": "xor", "LShift": "lshift", "RShift": "rshift",
+             "Div": "truediv"}  # fmt: skip
 _VIEWS = (type({}.keys()), type({}.values()), type({}.items()), KeysView, ValuesView, ItemsView)
 
 
@@ -57,7 +63,7 @@ def divided_unsure(a, b):
 
 def _number(kind):
     """int(x) and float(x), also for an array with one element, as in numpy until 2.4."""
-    return lambda value: kind(value.item() if isinstance(value, np.ndarray) and value.size == 1 else value)
+    return lambda value: kind(scalar(value))
 
 
 def _compared(compare):
@@ -76,6 +82,8 @@ def _compared(compare):
 
 def index(value):
     """A slice's bound: numpy before 1.12 accepted a whole float."""
+    if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "iu":
+        return value.item()
     if isinstance(value, float | np.floating) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"):
         return int(value) if np.size(value) == 1 and value == int(value) else value
     return value
@@ -192,6 +200,7 @@ def opened(path, mode="r", *args, **kwargs):
 
 def rounded(number, ndigits=0):
     """round: returns a float; halves are rounded away from zero."""
+    number = scalar(number)
     if not isinstance(number, float | int | np.number) or not math.isfinite(number):
         return builtins.round(number, ndigits)
     exponent = decimal.Decimal(1).scaleb(-ndigits)
@@ -206,6 +215,7 @@ def ordered(items, cmp=None, key=None, reverse=False):
 
 def mapped(function, *several):
     """map: a list; None pairs."""
+    function = {int: OLD_BUILTINS["__int__"], float: OLD_BUILTINS["__float__"]}.get(function, function)
     return list(map(function, *several)) if function else list(zip(*several, strict=False))
 
 
@@ -218,7 +228,7 @@ def run_file(path, globals_=None, locals_=None):
 
 
 OLD_BUILTINS = {
-    "xrange": range,
+    "xrange": lambda *bounds: range(*map(scalar, bounds)),
     "unicode": str,
     "long": int,
     "basestring": (str, bytes),
@@ -233,7 +243,7 @@ OLD_BUILTINS = {
     "round": rounded,
     "sorted": ordered,
     "map": mapped,
-    "range": lambda *bounds: list(range(*bounds)),
+    "range": lambda *bounds: list(range(*map(scalar, bounds))),
     "zip": lambda *several: list(zip(*several, strict=False)),
     "filter": lambda function, items: (
         type(items)(filter(function, items)) if isinstance(items, tuple) else
@@ -241,8 +251,15 @@ OLD_BUILTINS = {
     ),
     "__divided__": divided,
     "__divide__": divide,
+    **{f"__i{name}__": getattr(operator, f"i{name.lower()}") for name in AUGMENTED.values()},
     "__int__": _number(int),
     "__float__": _number(float),
+    "__item__": item,
+    "__store__": store,
+    "__augment__": augment,
+    "__Mod__": formatted,
+    "__Eq__": equal,
+    "__NotEq__": unequal,
     "__Lt__": _compared(operator.lt),
     "__LtE__": _compared(operator.le),
     "__Gt__": _compared(operator.gt),

@@ -6,6 +6,7 @@ A converted file gets the library behind an object that also has the old names: 
 
 from __future__ import annotations
 
+import builtins
 import functools
 import importlib
 import io
@@ -15,6 +16,8 @@ import types
 from typing import Any
 
 import numpy as np
+
+from . import old_numpy
 
 
 class Library(types.ModuleType):
@@ -79,7 +82,10 @@ def _numpy_s(value):
 
 
 def _array(*args, **kwargs):
-    """np.array: lists of unequal lengths make an array of objects."""
+    """np.array: lists of unequal lengths make an array of objects; copy=False copies if it must."""
+    if kwargs.get("copy") is False:
+        kwargs = {name: value for name, value in kwargs.items() if name != "copy"}
+        return np.asanyarray(*args, **kwargs) if kwargs.pop("subok", False) else np.asarray(*args, **kwargs)
     try:
         return np.array(*args, **kwargs)
     except ValueError as error:
@@ -101,39 +107,48 @@ def _load(file, mmap_mode=None, allow_pickle=True, fix_imports=True, encoding="l
 
 
 def _numpy(module: types.ModuleType) -> Library:
-    old = {
-        "float": float,
-        "int": int,
-        "bool": bool,
-        "object": object,
-        "str": str,
-        "complex": complex,
-        "long": int,
-    }
-    old |= {
-        "unicode": str,
-        "float_": np.float64,
-        "complex_": np.complex128,
-        "string_": np.bytes_,
-        "unicode_": np.str_,
-    }
-    old |= {"Inf": np.inf, "infty": np.inf, "PINF": np.inf, "NINF": -np.inf, "NaN": np.nan, "NAN": np.nan}
-    old |= {
-        "product": np.prod,
-        "cumproduct": np.cumprod,
-        "alltrue": np.all,
-        "sometrue": np.any,
-        "rank": np.ndim,
-    }
-    old |= {
-        "in1d": np.isin,
-        "row_stack": np.vstack,
-        "asscalar": lambda a: a.item(),
-        "array": _array,
-        "load": _load,
-    }
-    old |= {"trapz": getattr(np, "trapezoid", None) or np.trapz, "fromstring": _from_string, "int0": np.intp}
-    return Library(module, old, _numpy_s)
+    old = old_numpy.names() | {"array": _array, "load": _load, "fromstring": _from_string, "unique": _unique}
+    found = Library(module, old, _numpy_s)
+    vars(found)["__all__"] = [name for name in old_numpy.STAR if name in old or hasattr(module, name)]
+    return found
+
+
+def _unique(*args, **kwargs):
+    """np.unique: without an axis the inverse has one axis."""
+    made = np.unique(*args, **kwargs)
+    if len(args) > 2 or not kwargs.get("return_inverse") or kwargs.get("axis") is not None:
+        return made
+    place = 1 + bool(kwargs.get("return_index"))
+    return (*made[:place], made[place].reshape(-1), *made[place + 1 :])
+
+
+def _linalg(module: types.ModuleType) -> Library:
+    """numpy.linalg: lstsq keeps all singular values, unless rcond says otherwise."""
+
+    def lstsq(a, b, rcond=-1):
+        return module.lstsq(a, b, rcond)
+
+    return Library(module, {"lstsq": lstsq})
+
+
+def _pylab(module: types.ModuleType) -> Library:
+    """pylab: its star brings numpy's old names, and none of builtins."""
+    old = {name: getattr(library("numpy"), name) for name in library("numpy").__all__}
+    new = {n for n in np.__all__ if n not in old} | set(vars(builtins))
+    found = Library(module, {name: value for name, value in old.items() if not hasattr(module, name)})
+    own = [name for name in vars(module) if name[:1] != "_" and (name not in new or name in old)]
+    vars(found)["__all__"] = sorted({*own, *old})
+    return found
+
+
+def _math(module: types.ModuleType) -> Library:
+    """math: floor and ceil return floats, and arrays with one element are numbers."""
+    plain = {n: old_numpy.numeric(f) for n, f in vars(module).items() if callable(f) and n[:1] != "_"}
+
+    def whole(function):
+        return old_numpy.numeric(lambda x: float(function(x)))
+
+    return Library(module, plain | {"floor": whole(module.floor), "ceil": whole(module.ceil)})
 
 
 # ------------------------------------------------------------------------------------------------ others
@@ -265,6 +280,10 @@ def _of(module: str, name: str):
 # The wrappers of libraries, by name.
 LIBRARIES = {
     "numpy": _numpy,
+    "numpy.linalg": _linalg,
+    "math": _math,
+    "pylab": _pylab,
+    "matplotlib.pylab": _pylab,
     "numpy.random": lambda module: Library(module, {}, _numpy_s),
     "yaml": _yaml,
     "pickle": _pickle,

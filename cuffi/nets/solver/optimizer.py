@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
 
-from ...base import CaffeTypeError, CaffeValueError, describe
+from ...base import CaffeTypeError, describe
 from ..net.net import CaffeNet
 from ..stock import blobs_of
 from .solver_prototxt import Settings, read_settings
@@ -50,7 +50,7 @@ class CaffeOptimizer(torch.optim.Optimizer):
         s = self.settings.s
         gradients = [_gradients(group) for group in self.param_groups]
         factor: float | Tensor = 1 / s.iter_size
-        if s.clip_gradients >= 0:
+        if s.clip_gradients >= 0 and any(gradients):
             factor = factor * self._clip(gradients)
         for group, found in zip(self.param_groups, gradients, strict=True):
             if found:
@@ -110,7 +110,7 @@ def caffe_solver(path, net: nn.Module) -> tuple[CaffeOptimizer, CaffeSchedule]:
             schedule.step()
 
     Args:
-        path: the solver.prototxt.
+        path: the solver.prototxt, or its Settings.
         net: a CaffeNet, or DistributedDataParallel of one. lr_mult and decay_mult come from its prototxt. Any other
             module trains with multipliers of 1.
 
@@ -119,22 +119,22 @@ def caffe_solver(path, net: nn.Module) -> tuple[CaffeOptimizer, CaffeSchedule]:
         SolverParameter.
 
     Raises:
-        CaffeValueError: the file is not a solver file; its type, its policy or one of its fields is unknown or out of
-            range; or the net has no parameter to train.
+        CaffeValueError: the file is not a solver file, or its type, its policy or one of its fields is unknown or out
+            of range.
         CaffeTypeError: net is not a module.
         OSError: the file cannot be read.
     """
     if not isinstance(net, nn.Module):
         raise CaffeTypeError(f"caffe_solver: net: expected a module, got {describe(net)}")
-    settings = read_settings(path)
+    settings = path if isinstance(path, Settings) else read_settings(path)
     inner = unwrapped(net)
     if isinstance(inner, CaffeNet):
         groups = inner.parameter_groups(settings.s.base_lr, settings.s.weight_decay)
     else:
         groups = [{"params": [p for p in net.parameters() if p.requires_grad]}]
-    if not any(group["params"] for group in groups):
-        raise CaffeValueError(f"{settings.path}: the net has no parameter to train")
-    optimizer = CaffeOptimizer(settings, groups)
+    optimizer = CaffeOptimizer(
+        settings, groups or [{"params": []}]
+    )  # as Caffe, a net without parameters runs
     return optimizer, CaffeSchedule(optimizer)
 
 

@@ -90,8 +90,11 @@ def _state(phase: str, state) -> State:
     return State(phase, level, frozenset(state.stage))
 
 
-def read_settings(path) -> Settings:
+def read_settings(path, kind: str = "") -> Settings:
     """The settings of a solver file.
+
+    Args:
+        kind: the solver's type, in place of the file's.
 
     Raises:
         CaffeValueError: a field is unknown, a value is wrong, or the policy or the type is unknown or lacks a field.
@@ -109,7 +112,7 @@ def read_settings(path) -> Settings:
             if one.path in ("layer", "layers"):
                 raise CaffeValueError(f"{path}, line {one.line}: not a solver's file: it is a net")
             raise CaffeValueError(f"{path}, line {one.line}: {one.path}: {one.hint}")
-    settings = Settings(path, message, _type(message, path), node)
+    settings = Settings(path, message, kind or _type(message, path), node)
     _check(settings)
     return settings
 

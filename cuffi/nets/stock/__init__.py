@@ -195,3 +195,18 @@ def blobs_of(module: nn.Module) -> list[tuple[str, torch.Tensor]]:
     while (blob := getattr(module, f"blob{len(found)}", None)) is not None:
         found.append((f"blob{len(found)}", blob))
     return found
+
+
+def share_blob(module: nn.Module, i: int, tensor: torch.Tensor) -> None:
+    """Let a layer compute with another tensor's memory in place of its blob i. CaffeValueError: their shapes differ."""
+    attribute, own = blobs_of(module)[i]
+    if own.shape != tensor.shape:
+        shapes = f"{list(own.shape)}, the new one {list(tensor.shape)}"
+        raise CaffeValueError(
+            f"{module.layer_name}: blob {i} has the shape {shapes}: write to its data instead"
+        )
+    if not isinstance(own, nn.Parameter):
+        tensor = tensor.detach()
+    elif not isinstance(tensor, nn.Parameter):
+        tensor = nn.Parameter(tensor.to(own.device), own.requires_grad)
+    setattr(module, attribute, tensor)

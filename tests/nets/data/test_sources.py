@@ -145,3 +145,70 @@ def test_refusals(kind, param, words, tmp_path):
         next(iter(made.data_loaders()["d"]))
     assert "line 1" in str(raised.value)
     assert not [*tmp_path.rglob("LO[CG]*")]
+
+
+def test_a_compressed_hdf5_file_is_read_once(tmp_path, monkeypatch):
+    """gzip in chunks of many rows: each file is opened once in a pass, shuffled or not, and no row is lost."""
+    h5py = pytest.importorskip("h5py")
+    rows = np.arange(60, dtype=np.float32).reshape(60, 1)
+    for i in range(3):
+        with h5py.File(tmp_path / f"{i}.h5", "w") as file:
+            part = rows[20 * i : 20 * i + 20]
+            file.create_dataset("data", data=part, chunks=(10, 1), compression="gzip")
+            file["label"] = part[:, 0]
+    (tmp_path / "list.txt").write_text("0.h5\n1.h5\n2.h5\n")
+    text = (
+        'layer { name: "d" type: "HDF5Data" top: "data" top: "label" '
+        'hdf5_data_param { source: "list.txt" batch_size: 7 shuffle: %s } }'
+    )
+    opened, original = [], h5py.File
+    for shuffled in ("true", "false"):
+        loader = net(tmp_path, text % shuffled).data_loaders(passes=1)["d"]
+        opened.clear()
+        monkeypatch.setattr(
+            h5py, "File", lambda path, *a, **k: opened.append(path) or original(path, *a, **k)
+        )
+        got = torch.cat([batch["label"] for batch in loader]).tolist()
+        monkeypatch.setattr(h5py, "File", original)
+        assert len(opened) == 3 and sorted(got) == rows[:, 0].tolist()
+        assert (got == sorted(got)) == (shuffled == "false")
+
+
+def test_lists_with_tabs_and_rand_skip(tmp_path):
+    cv2 = pytest.importorskip("cv2")
+    for i in range(5):
+        cv2.imwrite(str(tmp_path / f"{i}.png"), np.full((2, 2, 3), i, np.uint8))
+    (tmp_path / "list.txt").write_text("".join(f"{i}.png\t{i}\n" for i in range(5)))
+    text = (
+        'layer { name: "d" type: "ImageData" top: "data" top: "label" image_data_param { source: "list.txt" '
+        f'root_folder: "{tmp_path}/" batch_size: 5 rand_skip: %d }} }}'
+    )
+    starts = set()
+    made = net(tmp_path, text % 3)
+    for seed in range(12):
+        labels = next(iter(made.data_loaders(seed=seed)["d"]))["label"].tolist()
+        starts.add(labels[0])
+        assert labels == [(labels[0] + k) % 5 for k in range(5)]
+    assert starts == {0, 1, 2}  # Caffe: a random number below rand_skip
+    assert next(iter(made.data_loaders(passes=1)["d"]))["label"][0] == 0
+    with pytest.raises(ValueError, match="rand_skip: 6 of 5 images"):
+        next(iter(net(tmp_path, text % 6).data_loaders()["d"]))
+    (tmp_path / "list.txt").write_text("none.png\t1\n")
+    (tmp_path / "net.prototxt").write_text(text % 0 + SILENCE)
+    with pytest.raises(ValueError, match=r"list\.txt, line 1: .*no such file: .*none\.png"):
+        next(iter(caffe_net(tmp_path / "net.prototxt", phase="TEST", shapes={"data": (1, 3, 2, 2), "label": (1,)})
+                  .data_loaders()["d"]))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "param"),
+    [
+        ("Data", 'data_param { source: "none" batch_size: 1 backend: LMDB }'),
+        ("Data", 'data_param { source: "none" batch_size: 1 }'),
+        ("ImageData", 'image_data_param { source: "none" batch_size: 1 }'),
+        ("HDF5Data", 'hdf5_data_param { source: "none" batch_size: 1 }'),
+    ],
+)
+def test_a_source_that_is_missing_is_named(kind, param, tmp_path):
+    with pytest.raises(ValueError, match=r"'d' \(\w+\): .*line 1: no such file: none .*shapes="):
+        net(tmp_path, f'layer {{ name: "d" type: "{kind}" top: "data" top: "label" {param} }}')

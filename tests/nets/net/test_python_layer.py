@@ -257,3 +257,32 @@ def test_a_compiled_net_leaves_the_layer_out_and_export_says_why_not(net):
         torch.jit.trace(made, x)
     with pytest.raises(CaffeRuntimeError, match="a graph cannot hold"):
         torch.export.export(made, (x,), strict=False)
+
+
+def test_a_layer_s_lists_are_its_own(tmp_path):
+    """To assign to `top` changes nothing, as in pycaffe; a blob assigned to the layer's blobs is trained and saved."""
+    (tmp_path / "own.py").write_text(
+        "import caffe\n"
+        "class Own(caffe.Layer):\n"
+        "    def setup(self, bottom, top):\n"
+        "        self.blobs.add_blob(1)\n"
+        "    def reshape(self, bottom, top):\n"
+        "        top[0].reshape(1, 3)\n"
+        "    def forward(self, bottom, top):\n"
+        "        top[0].data[...] = self.blobs[0].data * bottom[0].data\n"
+        "        top[0] = bottom[0]\n"
+    )
+    text = """
+    input: "x" input_shape { dim: 1 dim: 3 }
+    layer { name: "a" type: "Python" bottom: "x" top: "y" python_param { module: "own" layer: "Own" } }
+    layer { name: "b" type: "Python" bottom: "x" top: "z" python_param { module: "own" layer: "Own" } }
+    """
+    net = caffe_net(text, python_layers=True, python_path=[tmp_path])
+    first, second = (layer.instance.layer for layer in net.layers.values())
+    second.blobs[0] = first.blobs[0]
+    with torch.no_grad():
+        net.get_layer("a").blob0.fill_(5)
+    out = net(torch.ones(1, 3))
+    assert out["y"].tolist() == out["z"].tolist() == [[5.0] * 3]
+    with pytest.raises(RuntimeError, match="computes with 1 blobs"):
+        first.blobs.add_blob(2)

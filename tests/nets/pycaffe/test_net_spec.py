@@ -66,7 +66,7 @@ def test_mistakes_are_named():
     with pytest.raises(CaffeValueError, match=r"'x' \(ReLU\): slope: LayerParameter has no field 'slope'"):
         n.x = L.ReLU(n.data, slope=1)
         n.to_proto()
-    with pytest.raises(CaffeTypeError, match="ReLU: bottom 0: expected a Top, got str 'data'"):
+    with pytest.raises(CaffeTypeError, match=r"ReLU input 0 is not a Top \(type is <class 'str'>\)"):
         L.ReLU("data")
     with pytest.raises(AttributeError, match="NetSpec has no top 'conv9'"):
         n.conv9  # noqa: B018

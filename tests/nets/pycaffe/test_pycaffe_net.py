@@ -140,7 +140,7 @@ def test_a_python_layer_among_the_layers_is_the_user_s_object(tmp_path):
     )
     layer = 'layer { name: "d" type: "Python" top: "d" python_param { module: "rows" layer: "Rows" } }'
     (tmp_path / "a.prototxt").write_text(layer)
-    net = caffe.Net(str(tmp_path / "a.prototxt"), caffe.TRAIN)
+    net = caffe.Net(str(tmp_path / "a.prototxt"), caffe.TRAIN, python_layers=True)
     net.layers[0].value = 6
     assert (net.forward()["d"].tolist(), net.layers[0].type) == ([[6, 6]], "Python")
 
@@ -199,7 +199,7 @@ def test_backward_runs_on_the_batch_that_forward_read(phase, tmp_path):
     (tmp_path / "list.txt").write_text(f"{tmp_path / 'rows.h5'}\n")
     (tmp_path / "numbers_layer.py").write_text(COUNTING)
     (tmp_path / "a.prototxt").write_text(COUNTED.replace("list.txt", str(tmp_path / "list.txt")))
-    net = caffe.Net(str(tmp_path / "a.prototxt"), phase)
+    net = caffe.Net(str(tmp_path / "a.prototxt"), phase, python_layers=True)
     for number in (1, 2, 3):
         net.forward()
         batch, total = rows[2 * number - 2 : 2 * number], net.blobs["sum"].data.copy()
@@ -230,6 +230,60 @@ def test_a_layer_that_overwrites_an_input_has_read_what_was_written(phase):
         assert_close(net.blobs["x"].diff, [2, 4, 6])
     else:
         assert_close(net.params["scale"][0].diff, [14])
+
+
+OWN = """
+import caffe
+class Own(caffe.Layer):
+    def setup(self, bottom, top):
+        self.blobs.add_blob(1)
+    def reshape(self, bottom, top):
+        top[0].reshape(1)
+    def forward(self, bottom, top):
+        pass
+    def backward(self, top, propagate_down, bottom):
+        self.blobs[0].diff[0] = 1 + top[0].diff[0]
+"""
+
+
+@pytest.mark.parametrize(("forced", "want"), [(True, 1.0), (False, 0.0)])
+def test_force_backward_calls_every_layer(tmp_path, monkeypatch, forced, want):
+    """Caffe's Net::Init: without a loss no layer goes backward, unless force_backward says so; then all do."""
+    (tmp_path / "own_layer.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    text = """
+    layer { name: "own" type: "Python" top: "t" python_param { module: "own_layer" layer: "Own" } }
+    input: "x" input_shape { dim: 1 dim: 2 }
+    layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y" param { lr_mult: 0 }
+      inner_product_param { num_output: 1 bias_term: false } }
+    """
+    net = caffe.Net(("force_backward: true" if forced else "") + text, caffe.TRAIN)
+    net.forward(x=np.array([[2, 3]]))
+    net.blobs["y"].diff[...] = 5 if forced else 0
+    net.backward()
+    assert net.layers[list(net._layer_names).index("own")].blobs[0].diff[0] == want
+    assert_close(net.params["ip"][0].diff, [[10 * want, 15 * want]])  # also with lr_mult: 0
+
+
+def test_a_module_beside_the_prototxt_runs_only_after_consent(tmp_path, monkeypatch):
+    """As with caffe_net and make net; what `import` finds on sys.path runs, as in pycaffe."""
+    (tmp_path / "hostile.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n" + OWN)
+    layer = 'layer { name: "p" type: "Python" top: "p" python_param { module: "hostile" layer: "Own" } }'
+    (tmp_path / "a.prototxt").write_text(layer)
+    (tmp_path / "s.prototxt").write_text('net: "a.prototxt" base_lr: 1 lr_policy: "fixed" max_iter: 1')
+    monkeypatch.chdir(tmp_path)
+    for door, arguments in (
+        (caffe.Net, ("a.prototxt", caffe.TEST)),
+        (caffe.Classifier, ("a.prototxt", None)),
+        (caffe.get_solver, ("s.prototxt",)),
+    ):
+        with pytest.raises(CaffeValueError, match=r"runs Python code, hostile.Own. .*python_layers=True"):
+            door(*arguments)
+    assert not (tmp_path / "ran").exists()
+    assert caffe.get_solver("s.prototxt", python_layers=True).net.layers[0].blobs[0].count == 1
+    (tmp_path / "ran").unlink()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert caffe.Net("a.prototxt", caffe.TEST).layers[0].type == "Python" and (tmp_path / "ran").exists()
 
 
 @pytest.mark.gpu
@@ -264,3 +318,39 @@ def test_on_a_gpu_arrays_are_copies_that_go_back():
             caffe.set_mode_cpu()
     for mine, other in zip(*found, strict=True):
         np.testing.assert_allclose(mine, other, rtol=2e-3, atol=1e-4)  # TF32 may be on
+
+
+def test_hdf5_weights_and_numbers_of_blobs(net, tmp_path):
+    pytest.importorskip("h5py")
+    net.save_hdf5(str(tmp_path / "a.caffemodel.h5"))
+    other = caffe.Net(TEXT, caffe.TEST)
+    other.load_hdf5(str(tmp_path / "a.caffemodel.h5"))
+    x = data(2, 3, 6, 6)
+    assert_close(other.forward(data=x)["prob"], net.forward(data=x)["prob"])
+    names, layers = list(net._blob_names), list(net._layer_names)
+    assert [names[i] for i in net._top_ids(layers.index("ip"))] == ["ip"]
+    assert [names[i] for i in net._bottom_ids(layers.index("ip"))] == ["pool"]
+    assert ([names[i] for i in net._inputs], [names[i] for i in net._outputs]) == (net.inputs, net.outputs)
+    assert len(net._blobs) == len(net._blob_loss_weights) == len(names)
+
+
+def test_errors_are_runtime_errors_as_boost_s_were(net, tmp_path):
+    for call in (
+        lambda: caffe.Net(str(tmp_path / "none.prototxt"), caffe.TEST),
+        lambda: caffe.get_solver(str(tmp_path / "none.prototxt")),
+        lambda: net.copy_from(str(tmp_path / "none.caffemodel")),
+        lambda: net.forward(end="none"),
+    ):
+        with pytest.raises(RuntimeError, match="none"):
+            call()
+    with pytest.raises(OSError, match=r"none\.prototxt"):
+        caffe.Net(str(tmp_path / "none.prototxt"), caffe.TEST)
+    assert {"Data", "WindowData", "Convolution", "Split"} <= set(caffe.layer_type_list())
+    timer = caffe.Timer()
+    timer.start()
+    timer.stop()
+    assert 0 <= timer.ms <= 1e6 and (caffe.has_nccl(), caffe.solver_count(), caffe.solver_rank()) == (
+        False,
+        1,
+        0,
+    )

@@ -71,11 +71,11 @@ def test_a_killed_run_resumes_to_the_bit(folder):
 
 def test_a_process_that_is_killed_resumes_to_the_bit(folder):
     """By the command, killed with SIGKILL at its second snapshot; incomplete files are not used."""
-    command = [sys.executable, "-u", "-m", "cuffi.train", str(folder / "solver.prototxt")]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-u", "-m", "layers.train", str(folder / "solver.prototxt")]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     seen = 0
-    for line in process.stdout:
-        seen += line.startswith("Snapshot:")
+    for line in process.stderr:
+        seen += "Snapshotting solver state" in line
         if seen == 2:
             os.kill(process.pid, signal.SIGKILL)
             break
@@ -94,10 +94,10 @@ def test_what_is_logged(folder):
     lines = []
     training = Training(folder / "solver.prototxt", log=lines.append)
     training.run()
-    shown = [line.split(",")[0] for line in lines if ", lr" in line]
+    shown = [re.search(r"\] (Iteration \d+), loss", line)[1] for line in lines if ", loss" in line]
     assert shown == [f"Iteration {i}" for i in (0, 3, 6, 9)]
-    tests = [line.partition(":")[0] for line in lines if "test net" in line]
-    assert tests == [f"Iteration {i}, test net #0" for i in (0, 6, 12)]
+    tests = [line.partition("] ")[2] for line in lines if "Testing net" in line]
+    assert tests == [f"Iteration {i}, Testing net (#0)" for i in (0, 6, 12)]
     curve = training.write_curve()
     assert curve.exists() and (folder / "out" / "s_loss.csv").read_text().startswith("iteration,lr,loss\n0,")
     found = sorted(file.name for file in (folder / "out").glob("*.caffemodel"))
@@ -170,3 +170,193 @@ def test_refusals(change, words, folder, capsys):
     (folder / "solver.prototxt").write_text(text)
     assert main([str(folder / "solver.prototxt")]) == 1
     assert re.search(words, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("stop", ["data", "loss", "test"])
+def test_an_iteration_that_is_cut_off_leaves_no_trace(folder, stop, monkeypatch):
+    """KeyboardInterrupt in the middle of iteration 6, a snapshot, and a new process: as an undisturbed run."""
+    Training(folder / "solver.prototxt", log=lambda line: None).run()
+    whole = weights(folder)
+    for file in (folder / "out").iterdir():
+        file.unlink()
+    first, calls = Training(folder / "solver.prototxt", log=lambda line: None), []
+
+    def cut(number, original):
+        def call(*args, **kwargs):
+            calls.append(1)
+            made = original(*args, **kwargs)
+            if len(calls) == number:
+                raise KeyboardInterrupt
+            return made
+
+        return call
+
+    if stop == "data":
+        monkeypatch.setattr(first, "_moved", cut(14, first._moved))
+    elif stop == "loss":
+        monkeypatch.setattr(first.net, "loss", cut(13, first.net.loss))
+    else:
+        monkeypatch.setattr(first, "test", cut(2, first.test))
+    with pytest.raises(KeyboardInterrupt):
+        first.run()
+    assert first.iteration == 6
+    first.snapshot()
+    second = Training(folder / "solver.prototxt", log=lambda line: None)
+    second.resume()
+    assert second.iteration == 6
+    second.run()
+    assert weights(folder) == whole
+
+
+def test_ctrl_c_waits_for_the_end_of_an_iteration(folder):
+    """A real SIGINT, by the command, in a data layer: whole iterations, a snapshot, and the same weights in the end."""
+    assert main([str(folder / "solver.prototxt")]) == 0
+    whole = weights(folder)
+    for file in (folder / "out").iterdir():
+        file.unlink()
+    code = (
+        "import os, signal, sys; from cuffi import train; from cuffi.nets.solver.training import Training\n"
+        "moved, calls = Training._moved, []\n"
+        "def slow(self, batch):\n"
+        "    calls.append(1)\n"
+        "    if len(calls) == 10: os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return moved(self, batch)\n"
+        "Training._moved = slow\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "sys.exit(train.main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", code, str(folder / "solver.prototxt")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and "Optimization stopped early." in done.stderr
+    assert (folder / "out" / "s_iter_5.solverstate").exists()
+    assert main([str(folder / "solver.prototxt"), "--resume"]) == 0
+    assert weights(folder) == whole
+
+
+def test_the_log_is_read_by_parse_log(folder):
+    """The patterns of BVLC's tools/extra/parse_log.py and extract_seconds.py, on every line."""
+    lines = []
+    Training(folder / "solver.prototxt", log=lines.append).run()
+    rows, iteration, start = {"Train": [], "Test": []}, None, None
+    for line in lines:
+        words = line.split()
+        month, day, second = int(words[0][1:3]), int(words[0][3:]), float(words[1].rpartition(":")[2])
+        assert (1 <= month <= 12, 1 <= day <= 31, 0 <= second < 60) == (True,) * 3
+        start = start or ("] Solving " in line)
+        iteration = found[1] if (found := re.search(r"Iteration (\d+)", line)) else iteration
+        for kind in rows:
+            if found := re.search(kind + r" net output #(\d+): (\S+) = ([\.\deE+-]+)", line):
+                rows[kind].append((int(iteration), int(found[1]), found[2]))
+    assert start and rows["Train"] == [(i, 0, "loss") for i in (0, 3, 6, 9)]
+    assert rows["Test"] == [(i, 0, "loss") for i in (0, 6, 12)]
+    rates = [
+        float(found[1])
+        for line in lines
+        if (found := re.search(r"lr = ([-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?)", line))
+    ]
+    assert rates == [pytest.approx(0.05 * (1 + 0.01 * i) ** -0.75, rel=1e-4) for i in (0, 3, 6, 9)]
+
+
+def test_a_disk_that_is_full_leaves_no_weights_alone(folder, monkeypatch):
+    training = Training(folder / "solver.prototxt", log=lambda line: None)
+    training.step(4)
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device", "s_iter_5.solverstate")
+
+    training.step(1)
+    monkeypatch.setattr("cuffi.nets.solver.training.save_solverstate", full)
+    with pytest.raises(OSError, match=r"s_iter_5\.solverstate"):
+        training.snapshot()
+    assert sorted(file.name for file in (folder / "out").iterdir()) == [
+        "s_iter_4.caffemodel", "s_iter_4.random", "s_iter_4.solverstate"
+    ]  # fmt: skip
+
+
+PLAIN = """
+layer { name: "d" type: "DummyData" top: "x" top: "t" dummy_data_param { shape { dim: 4 dim: 3 } shape { dim: 4 dim: 1 }
+  data_filler { type: "gaussian" std: 1 } data_filler { type: "constant" value: 2 } } }
+"""
+IP = """layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y" inner_product_param { num_output: 1
+  weight_filler { type: "xavier" } } }"""
+LOSS = 'layer { name: "l" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }'
+HEAD = 'layer { name: "d" type: "%s" top: "x" top: "t" %s }'
+ROWS = """
+import caffe
+class Rows(caffe.Layer):
+    def setup(self, bottom, top):
+        top[0].reshape(4, 3), top[1].reshape(4, 1)
+    def reshape(self, bottom, top): pass
+    def forward(self, bottom, top):
+        top[0].data[...], top[1].data[...] = 1, 2
+    def backward(self, top, propagate_down, bottom): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("net", "runs"),
+    [
+        (PLAIN + IP + LOSS, True),
+        (PLAIN + LOSS.replace('"y"', '"t"'), True),  # no parameter
+        (PLAIN + IP, True),  # no loss
+        (HEAD % ("Python", 'python_param { module: "rows" layer: "Rows" }') + IP + LOSS, True),
+        (HEAD % ("MemoryData", "memory_data_param { batch_size: 4 channels: 3 height: 1 width: 1 }") + IP + LOSS,
+         r"MemoryData is not read.*Training\(data=...\)"),
+    ],
+)  # fmt: skip
+def test_nets_without_files(net, runs, tmp_path, monkeypatch, capsys):
+    (tmp_path / "rows.py").write_text(ROWS)
+    (tmp_path / "net.prototxt").write_text(net)
+    (tmp_path / "solver.prototxt").write_text(
+        'net: "net.prototxt" base_lr: 0.1 momentum: 0.9 clip_gradients: 1 lr_policy: "fixed" max_iter: 3 display: 1'
+    )
+    monkeypatch.chdir(tmp_path)
+    assert main(["solver.prototxt", "--python-layers"]) == (runs is not True)
+    written = capsys.readouterr()
+    if runs is True:
+        assert (tmp_path / "solver_iter_3.solverstate").exists() and "Iteration 2, loss" in written.err
+    else:
+        assert re.search(runs, written.err)
+    if "Python" in net:
+        assert main(["solver.prototxt"]) == 1
+        assert "runs Python code, rows.Rows. If you trust it" in capsys.readouterr().err
+
+
+def test_dummies_change_unless_they_are_constant(tmp_path):
+    (tmp_path / "net.prototxt").write_text(PLAIN + IP + LOSS)
+    (tmp_path / "solver.prototxt").write_text(
+        f'net: "{tmp_path}/net.prototxt" base_lr: 0 lr_policy: "fixed" random_seed: 1'
+    )
+    seen = []
+    training = Training(tmp_path / "solver.prototxt", log=lambda line: None)
+    training.net.register_forward_pre_hook(lambda net, args, kwargs: seen.append(kwargs), with_kwargs=True)
+    training.step(2)
+    assert torch.equal(seen[0]["t"], torch.full((4, 1), 2.0)) and torch.equal(seen[1]["t"], seen[0]["t"])
+    assert not torch.equal(seen[0]["x"], seen[1]["x"]) and abs(seen[0]["x"].std() - 1) < 0.9
+
+
+def test_a_loss_that_is_not_finite_is_said_once(tmp_path):
+    (tmp_path / "net.prototxt").write_text(PLAIN + IP + LOSS)
+    (tmp_path / "solver.prototxt").write_text(
+        f'net: "{tmp_path}/net.prototxt" base_lr: 1e30 momentum: 0.9 lr_policy: "fixed" display: 1 debug_info: true '
+        "snapshot_diff: true"
+    )
+    lines = []
+    Training(tmp_path / "solver.prototxt", log=lines.append).step(8)
+    said = [line for line in lines if line[0] == "W"]
+    assert [word for word in ("debug_info", "snapshot_diff") if sum(word in line for line in said) != 1] == []
+    assert sum("the loss is" in line for line in said) == 1 and "Training goes on" in said[-1]
+    assert sum("lr = " in line for line in lines) == 8  # it goes on, as Caffe
+
+
+def test_paths_begin_where_make_was_called(tmp_path):
+    """`make -C toolkit train SOLVER=s.prototxt` in the user's folder: all files are there."""
+    (tmp_path / "net.prototxt").write_text(PLAIN + IP + LOSS)
+    (tmp_path / "s.prototxt").write_text(
+        'net: "net.prototxt" base_lr: 0.1 lr_policy: "fixed" max_iter: 1 display: 1 snapshot_prefix: "out/a"'
+    )
+    command = [sys.executable, "-m", "layers.train", "--directory", str(tmp_path), "s.prototxt"]
+    environment = os.environ | {"LAYERS_DIR": "layers"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "a_iter_1.solverstate").exists() and (tmp_path / "out" / "a_loss.csv").exists()
