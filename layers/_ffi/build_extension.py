@@ -13,10 +13,9 @@ import sys
 from pathlib import Path, PurePosixPath
 
 from .._backends import BACKENDS, HOST
-from .._load import toolkit
 from .._load.cache import Entry
 from .._load.load import with_included
-from .._load.recipe import key_of, settings_for
+from .._load.recipe import core_in, key_of, settings_for
 from .._load.run_make import CaffeBuildError, Progress, make
 from . import kernels, processor
 
@@ -163,7 +162,8 @@ class Extension:
     ) -> None:
         """Copy the files, and run make."""
         above = os.path.commonpath([self.base, *(os.path.dirname(f) for f in files)])
-        copies = str(entry.sources.parent / "copies")
+        place = entry.for_make(entry.place)
+        copies = str(place / "copies")
         staged = lambda text: re.sub(rf"(?:(?<=^)|(?<=-I)){re.escape(above)}(?=/|$)", copies, text)  # noqa: E731
         for path, content in files.items():
             copy = Path(staged(path))
@@ -175,10 +175,10 @@ class Extension:
         lists["kernels"] = [
             {"source": staged(k["source"]), "flags": [staged(f) for f in k["flags"]]} for k in job["kernels"]
         ]
-        job = job | lists | {"copies": copies, "above": above, "place": str(entry.folder)}
-        (entry.place / "job.json").write_text(json.dumps(job))
-        own = {"JOB": str(entry.place / "job.json"), "BUILD": str(entry.build), "PYTHON": sys.executable}
-        own["CORE"] = str(entry.cache / f"core-{toolkit.digest().hex()[:16]}")
+        job = job | lists | {"copies": copies, "above": above, "place": str(entry.for_make(entry.folder))}
+        (place / "job.json").write_text(json.dumps(job))
+        own = {"JOB": str(place / "job.json"), "BUILD": str(entry.for_make(entry.build))}
+        own |= {"PYTHON": sys.executable, "CORE": core_in(entry.cache)}
         try:
             make(["ffi"], settings | own, progress, lock)
         except CaffeBuildError as error:
