@@ -16,6 +16,8 @@ from ..files import content
 from ..parts import part
 from ..refused import Refused
 
+shown = part("shown").shown
+
 # Names that the package of layers uses itself (layers/__init__.py), and `build`.
 TOOLKIT_NAMES = frozenset({
     "adopt", "build", "caffe", "caffe_layer", "caffe_net", "CaffeNet", "cases", "core", "layer", "layers",
@@ -76,11 +78,6 @@ def folder_of(layers_dir: str, name: str, setting: str) -> str:
     if os.path.dirname(os.path.realpath(folder)) != os.path.realpath(layers_dir) and os.path.lexists(folder):
         raise Refused(f"{setting}={name}: {folder} is a link that leads out of {layers_dir}")
     return folder
-
-
-def shown(text: str) -> str:
-    """A text from outside as one line that is safe to print."""
-    return text if text.isprintable() else ascii(text)
 
 
 # ----------------------------------------------------------------------------------------------- folders
