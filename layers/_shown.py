@@ -10,22 +10,20 @@ import os
 import re
 import shlex
 
-
-def shown(text: str | os.PathLike) -> str:
-    """A name as one line that is safe to print: each character that is not printable as its escape, such as \\x1b."""
-    text = os.fsdecode(text)
-    return text if text.isprintable() else re.sub(r"[^ -~]", _escaped, text)
-
-
-def without_escapes(text: str) -> str:
-    """The lines of a message, with their unprintable characters as escapes."""
-    return "\n".join(line if line.isprintable() else _UNSAFE.sub(_escaped, line) for line in text.split("\n"))
-
-
-# All that can move a terminal's cursor or the order of its letters; a tab is kept, as in compilers' messages.
+# All that moves a terminal's cursor, changes its state or the order of its letters, or cannot be encoded.
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]"
 )
+
+
+def shown(text: str | os.PathLike) -> str:
+    """A name as one line that is safe to print: control characters become their escapes, such as \\x1b."""
+    return without_escapes(os.fsdecode(text)).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def without_escapes(text: str) -> str:
+    """The lines of a message, with the control characters in them as escapes. Tabs stay, as in compilers' messages."""
+    return _UNSAFE.sub(_escaped, text)
 
 
 def command(*words: str | os.PathLike) -> str:
@@ -44,7 +42,7 @@ def _quoted(word: str) -> str:
 
 
 def _quoted_value(word: str) -> str:
-    if word.isprintable():
+    if shown(word) == word:
         return shlex.quote(word)
     data = word.encode(errors="surrogateescape")
     return "$'" + "".join(chr(b) if 32 <= b < 127 and b not in b"\\'" else f"\\x{b:02x}" for b in data) + "'"

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._net.messages import STOCK
 from .._runtime import CaffeRuntimeError, CaffeValueError
+from .._shown import command
 
 
 def package(name: str, what: str, pip: str = ""):
@@ -21,7 +22,8 @@ def package(name: str, what: str, pip: str = ""):
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise CaffeRuntimeError(f"{what} needs the package {name}: pip install {pip or name}") from None
+        install = command("pip", "install", pip or name)
+        raise CaffeRuntimeError(f"{what} needs the package {name}: {install}") from None
 
 
 def decoded(data: bytes, color: bool | None, where: str) -> np.ndarray:

@@ -21,6 +21,7 @@ from .._caffe.prototxt import Field, Node, filled_in, number, parse, quoted, rea
 from .._caffe.upgrade import upgraded
 from .._files import named_by
 from .._runtime import CaffeError, CaffeValueError, some
+from .._shown import command
 from .coordinates import crop_offsets
 from .graph import Graph, Spec, Step, build
 from .inputs import check_names, input_shapes, is_input
@@ -114,8 +115,8 @@ class Problems:
         text += "\n".join(some(lines))
         if self.missing:
             types = " ".join(sorted(self.missing)[:50])  # the next error names the others
-            types = f'"{types}"' if " " in types else types
-            text += f"\nTo port what is missing: make port CAFFE=/path/to/the/fork TYPE={types}"
+            port = command("make", "port", "CAFFE=/path/to/the/fork", f"TYPE={types}")
+            text += f"\nTo port what is missing: {port}"
             text += (
                 f"\nTo write it with torch: caffe_net(..., types={{{min(self.missing)!r}: your function}})"
             )
@@ -629,9 +630,10 @@ def _why_strange(field: Unknown, type_name: str) -> str:
 
 
 def _why_another(ported: Ported) -> str:
+    port = command("make", "port", "CAFFE=/path/to/the/fork", f"TYPE={ported.type}", "LAYERS_DIR=/new/folder")
     return (
         f"It ran {ported.folder}, which may be of another fork than the net's. To run the fork's own: "
-        f"make port CAFFE=/path/to/the/fork TYPE={ported.type} LAYERS_DIR=/new/folder, build it, and give "
+        f"{port}, build it, and give "
         "layers=['/new/folder']"
     )
 

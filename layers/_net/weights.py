@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from .._caffe.caffemodel import HDF5_MAGIC, StoredLayer, stored_blob, stored_layers
 from .._runtime import CaffeRuntimeError, CaffeValueError, some
+from .._shown import shown
 from .stock import blobs_of
 
 
@@ -203,7 +204,7 @@ def _h5_layers(file, path) -> list[StoredLayer]:
 
     file["data"].visititems(visit)
     return [
-        StoredLayer(name, [blobs.get(i) for i in range(max(blobs) + 1)], may_lack=True)
+        StoredLayer(shown(name), [blobs.get(i) for i in range(max(blobs) + 1)], may_lack=True)
         for name, blobs in found.items()
     ]
 

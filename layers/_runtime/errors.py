@@ -5,12 +5,20 @@ import os
 import torch
 from torch import Tensor
 
+from .._shown import without_escapes
+
 # The tensor types that C takes as they are.
 PLAIN = frozenset({Tensor, torch.nn.Parameter})
 
 
 class CaffeError(Exception):
-    """Base of all errors of layers. Each is also a TypeError, ValueError or RuntimeError."""
+    """Base of all errors of layers. Each is also a TypeError, ValueError or RuntimeError.
+
+    Its text has no escape sequences: a name from a file of somebody else can contain them.
+    """
+
+    def __init__(self, *arguments):
+        super().__init__(*(without_escapes(a) if isinstance(a, str) else a for a in arguments))
 
 
 class CaffeTypeError(CaffeError, TypeError):

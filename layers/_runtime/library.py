@@ -9,6 +9,7 @@ import torch
 
 from .. import _edge
 from .._backends import BACKENDS, HOST, Backend
+from .._shown import command
 from .elf import why_broken
 from .errors import CaffeRuntimeError, dtype_name
 
@@ -157,8 +158,8 @@ def how_to_build(name: str, backend: str, path: Path, wrong: str = "") -> str:
         )
     compiler = BACKENDS[backend].compiler.lower()
     needs = "" if BACKENDS[backend].on_host else f" (needs {compiler}, see README.md)"
-    where = "" if package == Path(__file__).resolve().parents[1] else f"LAYERS_DIR={package} "
+    where = [] if package == Path(__file__).resolve().parents[1] else [f"LAYERS_DIR={package}"]
     return (
         f"{name}: {wrong or f'not built for {backend}: {path} is missing'}. "
-        f"Type `make {where}LAYERS={name}` in the toolkit's folder{needs}."
+        f"Type `{command('make', *where, f'LAYERS={name}')}` in the toolkit's folder{needs}."
     )

@@ -16,14 +16,15 @@ from collections.abc import Container
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from ..console import console
 from ..files import alone_in
 from ..make.folders import check_layer, check_type, folder_of, shown
 from ..make.settings import from_environment
 from ..new_layer.naming import TAKEN
+from ..parts import part
 from ..refused import Refused
 from .compiled import compile, first_error, hint
 from .loose import tree_of
@@ -34,7 +35,7 @@ from .toolkit_headers import ROOT, Toolkit
 from .tree import Tree
 from .write_folder import folder_name, write_folder
 
-PROGRESS = Console(stderr=True)
+PROGRESS = console(stderr=True)
 
 
 class Ported(NamedTuple):
@@ -173,7 +174,7 @@ def show(tree: Tree, rows: list[tuple]):
         table.add_column(column, overflow="fold")  # wrap long names in a narrow window
     for row in rows:
         table.add_row(*row)
-    Console(width=None if sys.stdout.isatty() else 160, markup=False, highlight=False).print(table)
+    console(width=None if sys.stdout.isatty() else 160).print(table)
     counts = Counter(row[2] for row in rows)
     print(f"{len(rows)} types: " + ", ".join(f"{count} {result}" for result, count in counts.items()))
 
@@ -217,8 +218,9 @@ def check_names(options) -> None:
     if options.name and not options.name.isidentifier():
         fit = re.sub(r"\W", "_", options.name)
         fit = f"_{fit}" if fit[0].isdigit() else fit
+        fit = part("shown").command(f"NAME={fit}")
         raise Refused(
-            f"NAME={shown(options.name)}: a layer's folder is a Python package: letters, digits and _, as in NAME={fit}"
+            f"NAME={shown(options.name)}: a layer's folder is a Python package: letters, digits and _, as in {fit}"
         )
     if options.name:
         check_layer(options.name, "NAME")

@@ -20,6 +20,7 @@ from ..caffe.registers import instantiated, registrations
 from ..cuda.lexer import Directive, Token
 from ..cuda.outline import Function
 from ..cuda.source import Source
+from ..parts import part
 from ..refused import Refused
 from .items import Class, Item, Place, classes_in, expansions, items_of
 
@@ -231,7 +232,7 @@ class Tree:
             return
         hint = "A Caffe tree has include/caffe and src/caffe/layers, and no file here registers a layer."
         if trees := trees_in(self.root):
-            hint = f"There is one in it: CAFFE={trees[0]}"
+            hint = f"There is one in it: {part('shown').command(f'CAFFE={trees[0]}')}"
         raise Refused(f"CAFFE={self.root}: not a Caffe tree. {hint}")
 
     # ---------------------------------------------------------------------------------- files
