@@ -16,6 +16,13 @@ import importlib
 import sys
 from pathlib import Path
 
+if sys.version_info < (3, 10):  # noqa: UP036 (an old Python cannot read the other files)
+    version = ".".join(map(str, sys.version_info[:2]))
+    said = f"{__name__}: {sys.executable} is Python {version}; 3.10 or newer is needed"
+    if sys.argv[:1] == ["-m"]:
+        sys.exit(said)
+    raise ImportError(said)
+
 if "t" in getattr(sys, "abiflags", ""):
     raise ImportError(
         "free-threaded Python cannot load libraries of the stable ABI, as the layers' are: "
