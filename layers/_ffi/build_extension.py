@@ -20,6 +20,8 @@ from .._load.run_make import CaffeBuildError, Progress, make
 from . import kernels, processor
 
 CUDA_FOLDER = re.compile(r"/(usr/local|opt)/cuda[-\d.]*/|/usr/lib/|/usr/include")
+# CUDA's and torch's libraries, whose functions the toolkit has or does not have.
+OF_TORCH = re.compile(r"cu|TH|ATen|_C\Z|caffe2|torch|c10")
 MODULE = '''"""The C functions of {name}. Made by its build script: torch.utils.ffi of the package {package}."""
 
 from torch.utils.ffi import _library
@@ -126,7 +128,7 @@ class Extension:
         main = [*self.headers, *self.sources, *(unit.source for unit in units)]
         files = with_included(main, [*folders, *(f for unit in units for f in unit.folders)])
         own = [f for f in folders if not CUDA_FOLDER.search(f"{f}/")]
-        link = [f"-l{name}" for name in self.options.get("libraries") or () if not re.match(r"cu|TH", name)]
+        link = [f"-l{name}" for name in self.options.get("libraries") or () if not OF_TORCH.match(name)]
         link += [f"-L{self._folder(f)}" for f in self.options.get("library_dirs") or ()]
         link += [a for a in map(str, self.options.get("extra_link_args") or ()) if a != "-fopenmp"]
         return {
