@@ -55,7 +55,8 @@ export PYTHON_NAMED := $(if $(filter file,$(origin PYTHON)),,1)
 export CALLED_IN := $(realpath $(PWD))
 # PYTHONSAFEPATH would hide the tools in this folder from Python.
 unexport PYTHONSAFEPATH
-.PHONY: all libraries test bench port loops sanitize new verify net verify-net onnx train caffetest fuzz lint clean help
+TARGETS := all libraries test bench new port ffi verify net verify-net onnx train caffetest loops sanitize fuzz lint clean help
+.PHONY: $(TARGETS)
 .DEFAULT_GOAL := all
 
 all:  ## build every layer for every backend, run each once, print a table
@@ -116,6 +117,9 @@ lint:  ## ruff, clang-format and the type checker
 
 clean:  ## remove all build files
 	@$(TOOL)make.build clean
+
+.DEFAULT:
+	$(error there is no target '$@'. There are: $(TARGETS). To install the toolkit: pip install $(CURDIR))
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##/\t/' | sort
