@@ -136,6 +136,20 @@ inline std::string built_architectures() {
   (void)cudaGetLastError();  // clear the error, or torch's next call would report it
   std::string text = std::string(file) + ":" + std::to_string(line) + ": " + what + ": " +
                      cudaGetErrorName(error) + ": " + cudaGetErrorString(error);
+#ifdef __CUDACC__
+  if (error == cudaErrorInvalidConfiguration) {
+    int device = 0, threads = 0, bytes = 0, most = 0;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerBlock, device);
+    cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlock, device);
+#ifdef CUDART_VERSION
+    cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+#endif
+    text += ": a block of this GPU has at most " + std::to_string(threads) + " threads and " +
+            std::to_string(bytes) + " bytes of shared memory (" + std::to_string(most) +
+            " after cudaFuncSetAttribute), a grid at most 2147483647 x 65535 x 65535 blocks";
+  }
+#endif
 #ifdef __CUDA_ARCH_LIST__
   if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction ||
       error == cudaErrorUnsupportedPtxVersion) {

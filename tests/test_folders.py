@@ -176,3 +176,29 @@ def test_a_folder_that_is_not_there(monkeypatch, tmp_path):
         importlib.import_module("layers.no_such_layer")
     with pytest.raises(ImportError, match="there is no folder"):
         layers.no_such_layer  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("sigmoidd", "layers.sigmoid"), ("lltn", "layers.lltm"), ("normalise", "layers.normalize")],
+)
+def test_a_misspelt_layer_is_told_its_name(name, near):
+    with pytest.raises(
+        ModuleNotFoundError, match=f"No module named 'layers.{name}'. Did you mean .*{near}"
+    ) as raised:
+        importlib.import_module(f"layers.{name}")
+    assert raised.value.name == f"layers.{name}"
+
+
+@pytest.mark.parametrize("name", ["xyzxyz", "_nothing", "sigmoid.nothing"])
+def test_another_name_is_python_s_own_error(name):
+    with pytest.raises(ModuleNotFoundError) as raised:
+        importlib.import_module(f"layers.{name}")
+    assert "Did you mean" not in str(raised.value)
+
+
+@pytest.mark.parametrize("target", ["buld", "install"])
+def test_a_target_that_does_not_exist(target):
+    done = subprocess.run(["make", "-C", ROOT, target], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert f"there is no target '{target}'. There are: all libraries test" in done.stderr

@@ -90,7 +90,7 @@ int f(THFloatTensor *x) {
 
 @pytest.mark.parametrize(
     ("shape", "said"),
-    [((), "[]"), ((5,), "[5]"), ((5, 4), "[5 x 4]"), ((1,) * 40, "[1" + " x 1" * 14 + " ...]")],
+    [((), "[1]"), ((5,), "[5]"), ((5, 4), "[5 x 4]"), ((1,) * 40, "[1" + " x 1" * 14 + " ...]")],
 )
 def test_a_tensor_s_sizes_as_text(tmp_path, shape, said):
     base = folder_with(tmp_path, x_h="int f(THFloatTensor *x);", x_c=DESCRIBED)

@@ -99,11 +99,12 @@ def texts(job) -> list[str]:
 
 
 def is_reported(stamp: Path, paths: list[str]) -> bool:
-    """Are these the files of the last report? Their content decides after a copy of the whole tree."""
+    """Are these the files of the last report? In a copy of the tree, where each has another path, the content decides."""
     said, _, states = stamp.read_text().partition("\n") if stamp.exists() else ("", "", "")
     if states == state(paths):
         return True
-    if not said or said != digest(paths):
+    here = {line.partition(" ")[2] for line in states.splitlines()}
+    if not said or here.intersection(paths) or said != digest(paths):
         return False
     stamp.write_text(f"{said}\n{state(paths)}")
     return True
