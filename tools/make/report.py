@@ -99,7 +99,7 @@ def texts(job) -> list[str]:
 
 
 def is_reported(stamp: Path, paths: list[str]) -> bool:
-    """Are these the files of the last report? In a copy of the tree, where each has another path, the content decides."""
+    """Are these the files of the last report? In a copy of the tree, where the paths differ, the content decides."""
     said, _, states = stamp.read_text().partition("\n") if stamp.exists() else ("", "", "")
     if states == state(paths):
         return True
