@@ -4,8 +4,10 @@
 # ------------------------------------------------------------------------------------- settings
 # Give them on the command line (make ARCH=sm_90) or in the environment.
 
-# The Python that builds and uses the layers: 3.10 or newer.
-PYTHON     ?= python3
+# The Python that builds and uses the layers: 3.10 or newer. Without an active virtual environment it is that of .venv,
+# which make makes if packages are missing. Into a PYTHON that you name, and that is in no virtual environment, make
+# installs only with INSTALL=1.
+PYTHON     ?= $(if $(VIRTUAL_ENV)$(filter-out base,$(CONDA_DEFAULT_ENV)),python3,$(or $(wildcard .venv/bin/python),python3))
 # The C++ compiler, with options if it needs any.
 CXX        ?= g++
 # The CUDA compiler. "search" looks in CUDA_HOME, PATH, /usr/local/cuda and pip's nvidia packages; NVCC= means none.
@@ -39,7 +41,7 @@ LIMIT      ?= 60
 V          ?=
 SETTINGS  := PYTHON CXX NVCC CUDA_HOME ARCH HIPCC HIP_ARCH HOST_ARCH LAYERS_DIR LAYERS BACKENDS BUILD CORE SANITIZE LIMIT V
 # Arguments of single targets (make help says which). They are read only from the command line.
-ARGUMENTS := LAYER FROM CAFFE TYPE NAME FORCE PARAM SHAPES TEST FILTER \
+ARGUMENTS := INSTALL LAYER FROM CAFFE TYPE NAME FORCE PARAM SHAPES TEST FILTER \
              EXT JOB PROTOTXT WEIGHTS PHASE REPLACE IGNORE STAGES PYTHON_LAYERS PYTHON_PATH SOLVER RESUME MINUTES SEED
 
 include mk/literal.mk
@@ -48,11 +50,14 @@ include mk/literal.mk
 # Recipes get the settings in the environment, so that neither make nor a shell interprets their text.
 TOOL := "$$PYTHON" -m tools.
 CUFFI := "$$PYTHON" -m cuffi.
+# Did the user name the Python? (tools/make/requirements.py)
+export PYTHON_NAMED := $(if $(filter file,$(origin PYTHON)),,1)
 # With `make -C toolkit`, printed commands must work in the user's folder.
 export CALLED_IN := $(realpath $(PWD))
 # PYTHONSAFEPATH would hide the tools in this folder from Python.
 unexport PYTHONSAFEPATH
-.PHONY: all libraries test bench port loops sanitize new verify net verify-net onnx train caffetest fuzz lint clean help
+TARGETS := all libraries test bench new port ffi verify net verify-net onnx train caffetest loops sanitize fuzz lint clean help
+.PHONY: $(TARGETS)
 .DEFAULT_GOAL := all
 
 all:  ## build every layer for every backend, run each once, print a table
@@ -114,6 +119,9 @@ lint:  ## ruff, clang-format and the type checker
 
 clean:  ## remove all build files
 	@$(TOOL)make.build clean
+
+.DEFAULT:
+	$(error there is no target '$@'. There are: $(TARGETS). To install the toolkit: pip install $(CURDIR))
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##/\t/' | sort

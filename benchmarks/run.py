@@ -20,6 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[0] = str(ROOT)  # instead of this folder: `benchmarks` and `layers` are both packages of the root
 
+import tools  # noqa: E402, F401 (it refuses an old Python)
 from benchmarks import _cases, _machine, _plot, _report  # noqa: E402
 
 

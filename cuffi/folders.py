@@ -75,5 +75,24 @@ def is_part(name: str) -> bool:
     return (PACKAGE / f"{name}.py").exists() or (PACKAGE / name / "__init__.py").exists()
 
 
+class _Nearest:
+    """Comes last: names the layers whose names are like that of one that does not exist."""
+
+    @staticmethod
+    def find_spec(fullname: str, path, target=None) -> None:
+        package, _, name = fullname.rpartition(".")
+        if package == __package__ and not name.startswith("_"):
+            import difflib
+
+            folders = [*listed(), *own()]
+            known = sorted({n for folder in folders for n in with_file(folder, "__init__.py")})
+            if near := difflib.get_close_matches(name, known, n=3, cutoff=0.7):
+                raise ModuleNotFoundError(
+                    f"No module named {fullname!r}. Did you mean {' or '.join(f'{package}.{n}' for n in near)}?",
+                    name=fullname,
+                )
+
+
 def install_finder() -> None:
     sys.meta_path.insert(0, _Finder)
+    sys.meta_path.append(_Nearest)

@@ -165,3 +165,29 @@ def test_a_folder_that_is_not_there(monkeypatch, tmp_path):
         importlib.import_module("cuffi.no_such_layer")
     with pytest.raises(ImportError, match="there is no folder"):
         cuffi.no_such_layer  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("sigmoidd", "cuffi.sigmoid"), ("lltn", "cuffi.lltm"), ("normalise", "cuffi.normalize")],
+)
+def test_a_misspelt_layer_is_told_its_name(name, near):
+    with pytest.raises(
+        ModuleNotFoundError, match=f"No module named 'cuffi.{name}'. Did you mean .*{near}"
+    ) as raised:
+        importlib.import_module(f"cuffi.{name}")
+    assert raised.value.name == f"cuffi.{name}"
+
+
+@pytest.mark.parametrize("name", ["xyzxyz", "_nothing", "sigmoid.nothing"])
+def test_another_name_is_python_s_own_error(name):
+    with pytest.raises(ModuleNotFoundError) as raised:
+        importlib.import_module(f"cuffi.{name}")
+    assert "Did you mean" not in str(raised.value)
+
+
+@pytest.mark.parametrize("target", ["buld", "install"])
+def test_a_target_that_does_not_exist(target):
+    done = subprocess.run(["make", "-C", ROOT, target], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert f"there is no target '{target}'. There are: all libraries test" in done.stderr

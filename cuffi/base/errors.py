@@ -1,16 +1,34 @@
 """The errors that layers raise, and how their messages describe a value."""
 
 import os
+import re
 
 import torch
 from torch import Tensor
+
+from .shown import without_escapes
 
 # The tensor types that C takes as they are.
 PLAIN = frozenset({Tensor, torch.nn.Parameter})
 
 
+# The folder of a layer in load's cache (cuffi/loading/cache.py), before a source's name.
+_IN_CACHE = re.compile(r"/\S*?-[0-9a-f]{32}/src/(?:\w+/)?(?=[\w./+-]+\.(?:cuh?|hpp|h|cpp|cc)\b)")
+
+
+def _for_users(text: str) -> str:
+    return _IN_CACHE.sub("", without_escapes(text))
+
+
 class CaffeError(Exception):
-    """Base of all errors of layers. Each is also a TypeError, ValueError or RuntimeError."""
+    """Base of all errors of layers. Each is also a TypeError, ValueError or RuntimeError.
+
+    Its text has no escape sequences: a name from a file of somebody else can contain them. A source in load's cache has
+    the name that the user gave it.
+    """
+
+    def __init__(self, *arguments):
+        super().__init__(*(_for_users(a) if isinstance(a, str) else a for a in arguments))
 
 
 class CaffeTypeError(CaffeError, TypeError):

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ..base import CaffeValueError, some
+from ..base.shown import shown
 
 # Field numbers of caffe.proto, by message: NetParameter, LayerParameter, V1LayerParameter, V0LayerParameter,
 # SolverState, BlobProto.
@@ -173,7 +174,7 @@ class _Scan:
         layer, where = StoredLayer(""), at
         for number, wire, start, stop in self.fields(at, end):
             if number == numbers["name"] and wire == 2:
-                layer.name = self.data[start:stop].decode(errors="backslashreplace")
+                layer.name = shown(self.data[start:stop].decode(errors="backslashreplace"))
             elif number == numbers["blobs"]:
                 layer.blobs.append(self.blob(start, stop))
             elif numbers is _V1 and number == _V1["layer"] and wire == 2:

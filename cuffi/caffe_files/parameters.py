@@ -17,6 +17,7 @@ from pathlib import Path
 from torch import Tensor
 
 from ..base import CaffeRuntimeError, CaffeTypeError, CaffeValueError, some
+from ..base.shown import command
 from .prototxt import Field, Node, integer, parse, render
 from .upgrade import upgraded
 
@@ -97,7 +98,7 @@ class Parameters:
         if not self.path.is_file():
             raise CaffeRuntimeError(
                 f"{self.name}: not built: {self.path} is missing. "
-                f"Type `make LAYERS={self.name}` in the toolkit's folder."
+                f"Type `{command('make', f'LAYERS={self.name}')}` in the toolkit's folder."
             )
         return _message_class(self.path, self.path.stat().st_mtime_ns, f"caffe.{name}")
 

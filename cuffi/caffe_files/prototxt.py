@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..base import CaffeValueError, some
+from ..base.shown import shown
 
 # The deepest nesting of messages. Real files have 4.
 DEEPEST = 64
@@ -27,6 +28,8 @@ _OCTAL = re.compile(r"-?0\d+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _VALUE = re.compile(r"-?[\w.][\w.+-]*")
 _PLACEHOLDER = re.compile(r"\$(?:([A-Za-z_]\w*)\$?|\{([A-Za-z_]\w*)\})")
+# Fields whose values are printed in messages and tables.
+_NAMES = frozenset(("name", "type", "bottom", "top", "module", "layer", "stage", "not_stage", "input"))
 _CLOSES = {"{": "}", "<": ">"}
 
 
@@ -66,9 +69,13 @@ class Node:
         if isinstance(entry.value, Node):
             raise self.wrong(entry.line, f"{entry.name}: expected a value, got a message in braces")
         try:
-            return unquoted(entry.value)
+            value = unquoted(entry.value)
         except ValueError as error:
             raise self.wrong(entry.line, f"{entry.name}: {entry.value[:40]}: {error}") from None
+        if entry.name in _NAMES and shown(value) != value:
+            said = f"{entry.name}: expected a name that can be printed, without control characters"
+            raise self.wrong(entry.line, f"{said}, got {value!r:.60}")
+        return value
 
     def wrong(self, line: int, what: str) -> CaffeValueError:
         return CaffeValueError(f"{self.path}, line {line}: {what}")

@@ -13,7 +13,7 @@ import torch
 
 from ..backends import BACKENDS
 from ..runtime import CaffeTypeError, CaffeValueError, backends_here
-from . import toolkit
+from . import cache, private, toolkit
 from .cache import Entry
 from .run_make import CaffeBuildError, Progress, make
 
@@ -76,27 +76,26 @@ class Recipe:
         return entry
 
     def _build(self, entry: Entry, progress: Progress, lock: int) -> None:
+        sources, folder = entry.for_make(entry.sources), entry.for_make(entry.folder)
         for path, content in self.files.items():
-            (entry.sources / path).parent.mkdir(parents=True, exist_ok=True)
-            (entry.sources / path).write_bytes(content)
-        folder = entry.folder
+            (sources / path).parent.mkdir(parents=True, exist_ok=True)
+            (sources / path).write_bytes(content)
         try:
             self.prepare(folder)
-            own = {"LAYERS_DIR": str(folder.parent), "LAYERS": self.name, "BUILD": str(entry.build)}
-            own |= {"BACKENDS": " ".join(self.backends), "PYTHON": sys.executable}
-            own["CORE"] = core_in(entry.cache)
+            own = {"LAYERS_DIR": str(folder.parent), "LAYERS": self.name}
+            own |= {"BUILD": str(entry.for_make(entry.build)), "PYTHON": sys.executable}
+            own |= {"BACKENDS": " ".join(self.backends), "CORE": core_in(entry.cache)}
             make(["libraries"], self.settings | own, progress, lock)
         except CaffeBuildError as error:
-            raise CaffeBuildError(
-                f"{self.name} does not build:\n{self.shown(str(error), entry.sources)}"
-            ) from None
+            raise CaffeBuildError(f"{self.name} does not build:\n{self.shown(str(error), sources)}") from None
         if not (folder / "__init__.py").exists():
             (folder / "__init__.py").write_text(INIT.format(name=self.name))
 
 
-def core_in(cache: Path) -> str:
+def core_in(place: Path) -> str:
     """The folder of the toolkit's own objects, which all entries of a cache share."""
-    return str(cache / f"core-{toolkit.digest().hex()[:16]}")
+    core = private.own(place / f"core-{toolkit.digest().hex()[:16]}")
+    return str(cache.for_make(place) / core.name)
 
 
 def check_name(who: str, name) -> str:

@@ -1,6 +1,7 @@
 """Run the toolkit's make for one layer, with a line of progress and errors that name the user's file."""
 
 import contextlib
+import errno
 import itertools
 import os
 import re
@@ -22,6 +23,8 @@ STEP = re.compile(r"  ([A-Z]{2,5}) +(\S.*)")
 FAILED = re.compile(r"  FAIL  (.*): all of it in (.*)")
 # make's line for a layer that is built for the GPU only (tools/make/report.py).
 NO_HOST = "No host library: "
+# A linker that maps its output into memory is killed by SIGBUS (7) on a full tmpfs.
+FULL = re.compile(re.escape(os.strerror(errno.ENOSPC)) + r"|terminated with signal 7\b")
 # The most lines of a compiler's output in an exception.
 MOST_LINES = 120
 
@@ -41,6 +44,7 @@ def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock:
 
     Raises:
         CaffeBuildError: with the failed step's log.
+        OSError: the disk is full.
     """
     program = shutil.which("make") or shutil.which("gmake")
     for needed, found in (("make", program), *((c, shutil.which(c)) for c in settings["CXX"].split()[:1])):
@@ -55,7 +59,7 @@ def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock:
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        errors="replace", env=environment, pass_fds=(lock,), start_new_session=True)  # fmt: skip
+        errors="replace", env=environment, pass_fds=(lock,), start_new_session=True, umask=0o077)  # fmt: skip
     try:
         lines = list(_told(process.stdout, progress))
         status = process.wait()
@@ -65,7 +69,10 @@ def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock:
         process.wait()
         raise
     if status:
-        raise CaffeBuildError(failure(lines))
+        text = failure(lines)
+        if any(FULL.search(line) for line in (text, *lines)):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise CaffeBuildError(text)
     for line in lines:
         if line.startswith(NO_HOST):
             warnings.warn(line, RuntimeWarning, stacklevel=2)

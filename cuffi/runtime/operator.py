@@ -18,6 +18,7 @@ an earlier call of the same kind. The careful way, `Operator.careful`, makes all
 """
 
 import collections.abc
+import difflib
 import functools
 import inspect
 import typing
@@ -177,15 +178,24 @@ class Operator:
     # ---------------------------------------------------------------------------------- the careful way
 
     def bound(self, arguments: tuple, named: dict) -> tuple:
-        """A value for each parameter. The error names a parameter that has no value, or two."""
+        """A value for each parameter. The error names what is unknown, too much, given twice, or missing."""
         values, where = list(arguments), f"{self.layer.name}: {self.function.__name__}"
         names = self.names
+        if len(values) > len(names):
+            raise CaffeTypeError(
+                f"{where} takes {len(names)} argument{'s' * (len(names) != 1)}, {', '.join(names)}: got {len(values)}"
+            )
+        for name in named:
+            if name not in names:
+                near = difflib.get_close_matches(name, names, n=1)
+                hint = f". Did you mean {near[0]}?" if near else ""
+                raise CaffeTypeError(f"{where} has no parameter {name}. It takes {', '.join(names)}{hint}")
+            if name in names[: len(arguments)]:
+                raise CaffeTypeError(f"{where}: {name} is given twice, by its place and by its name")
         for name in names[len(values) :]:
             if name not in named and name not in self.defaults:
                 raise CaffeTypeError(f"{where}: {name} is missing")
             values.append(named[name] if name in named else self.defaults[name])
-        if len(values) > len(names) or any(name not in names[len(arguments) :] for name in named):
-            raise CaffeTypeError(f"{where} takes {', '.join(names)}, each once")
         return tuple(values)
 
     def compiled(self, *arguments, **named):

@@ -40,6 +40,8 @@ enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 namespace cuda_host {
 // This thread's last error. As in CUDA, reading it clears it, and peeking does not.
 cudaError_t last_error(bool clear);
+// The text of cudaErrorInvalidConfiguration: the number and the limit of the last launch that was refused.
+const char* why_refused();
 int multiprocessor_count();
 // Set the most dynamic shared memory that later launches may have, as cudaFuncSetAttribute does.
 cudaError_t allow_shared_bytes(int bytes);
@@ -82,7 +84,7 @@ inline const char* cudaGetErrorString(cudaError_t error) {
     case cudaErrorMemoryAllocation:
       return "out of memory";
     case cudaErrorInvalidConfiguration:
-      return "invalid configuration argument";
+      return *cuda_host::why_refused() ? cuda_host::why_refused() : "invalid configuration argument";
     default:
       return "unknown error";
   }

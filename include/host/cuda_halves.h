@@ -24,8 +24,8 @@ inline float round_to_odd(double number) {
 
 // Operators of its own, because an expression of caffe::half is one of floats.
 template <typename Format>
-struct alignas(2) Half : caffe::half_detail::Reduced<Format> {
-  using Base = caffe::half_detail::Reduced<Format>;
+struct alignas(2) Half : cuffi::types::half_detail::Reduced<Format> {
+  using Base = cuffi::types::half_detail::Reduced<Format>;
   Half() = default;
   template <typename T, typename = std::enable_if_t<std::is_arithmetic<T>::value>>
   Half(T value) : Base(value) {}

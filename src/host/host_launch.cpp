@@ -741,6 +741,33 @@ cudaError_t allow_shared_bytes(int bytes) {
   return cudaSuccess;
 }
 
+// "2048 threads in a block, at most 1024": what the last refused launch asked for.
+thread_local char refusal[160] = "";
+
+const char* why_refused() { return refusal; }
+
+static void refuse(dim3 grid, dim3 block, size_t shared_bytes, uint64_t threads) {
+  const auto say = [&](const char* text, auto... values) {
+    snprintf(refusal, sizeof refusal, text, values...);
+  };
+  const char* invalid = "invalid configuration argument: ";
+  if (!grid.x || !grid.y || !grid.z)
+    say("%sa grid of %u x %u x %u blocks", invalid, grid.x, grid.y, grid.z);
+  else if (!threads)
+    say("%sa block of %u x %u x %u threads", invalid, block.x, block.y, block.z);
+  else if (threads > kMaxThreadsPerBlock)
+    say("%s%llu threads in a block, at most %d", invalid, static_cast<unsigned long long>(threads),
+        static_cast<int>(kMaxThreadsPerBlock));
+  else if (block.z > 64)
+    say("%s%u threads along a block's z, at most 64", invalid, block.z);
+  else if (shared_bytes > shared_limit)
+    say("%s%zu bytes of shared memory, at most %zu (%d after cudaFuncSetAttribute)", invalid, shared_bytes,
+        shared_limit.load(), kMaxSharedBytes);
+  else
+    say("%sa grid of %u x %u x %u blocks, at most 2147483647 x 65535 x 65535", invalid, grid.x, grid.y,
+        grid.z);
+}
+
 void configure(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t, bool cooperative) {
   const uint64_t threads = uint64_t(block.x) * block.y * block.z;
   next_launch.grid = grid;
@@ -751,6 +778,7 @@ void configure(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t, bool co
   next_launch.refused = !grid.x || !grid.y || !grid.z || !threads || threads > kMaxThreadsPerBlock ||
                         block.z > 64 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 ||
                         shared_bytes > shared_limit;
+  if (next_launch.refused) refuse(grid, block, shared_bytes, threads);
 }
 
 void run_grid(Mode mode, const char* name, void (*call)(const void*), const void* body, size_t body_bytes) {

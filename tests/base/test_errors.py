@@ -38,3 +38,13 @@ def test_paths():
 def test_a_long_list_is_cut():
     assert some(range(3), 3) == [0, 1, 2] and some(range(4), 3) == [0, 1, 2, "and 1 more"]
     assert some("ab", 0) == ["and 2 more"] and some([]) == []
+
+
+def test_a_source_in_the_cache_has_the_users_name():
+    folder = f"/home/me/.cache/cuffi/foo-{'0a' * 16}"
+    said = str(
+        CaffeRuntimeError(f"{folder}/src/foo/foo.cu:5: kernel launch: x\n{folder}/src/foo/deep/a.cuh(3): y")
+    )
+    assert said == "foo.cu:5: kernel launch: x\ndeep/a.cuh(3): y"
+    kept = f"{folder}/src/foo/_host.abi3.so is missing; /x/src/foo/foo.cu:1"
+    assert str(CaffeRuntimeError(kept)) == kept

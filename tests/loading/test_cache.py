@@ -4,8 +4,10 @@ import contextlib
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -17,7 +19,9 @@ from support.workshop import Fork
 
 from cuffi import CaffeBuildError, CaffeRuntimeError, load_inline
 from cuffi.loading import loaded, recipe
-from cuffi.loading.cache import Entry
+from cuffi.loading.cache import Entry, for_make, subfolder
+from cuffi.loading.cache import folder as cache_folder
+from cuffi.loading.recipe import core_in
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -117,9 +121,136 @@ def test_a_cache_folder_that_others_may_write_to(own_cache):
         load_inline("fills", QUICK_FILL.format(value=1))
 
 
+@pytest.mark.parametrize(("mode", "refused"), [(0o777, True), (0o775, True), (0o1777, False), (0o755, False)])
+@pytest.mark.parametrize("levels", [1, 2])
+def test_a_folder_above_the_cache_that_others_may_write_to(tmp_path, monkeypatch, mode, refused, levels):
+    above = tmp_path / "above"
+    cache = above / "/".join(["between"] * (levels - 1)) / "cuffi"
+    cache.mkdir(parents=True)
+    cache.chmod(0o700)
+    above.chmod(mode)
+    monkeypatch.setenv("CUFFI_CACHE", str(cache))
+    if refused:
+        wanted = rf"others may write to {above}, above it \(mode {mode:o}\)"
+        with pytest.raises(CaffeRuntimeError, match=wanted) as raised:
+            cache_folder()
+        assert "Set CUFFI_CACHE to a folder of your own" in str(raised.value)
+    else:
+        assert cache_folder() == cache
+
+
+def test_a_link_to_the_cache_is_followed_to_the_folders_above_it(tmp_path, monkeypatch):
+    (tmp_path / "open" / "cuffi").mkdir(parents=True, mode=0o700)
+    (tmp_path / "open").chmod(0o777)
+    (tmp_path / "link").symlink_to(tmp_path / "open" / "cuffi")
+    monkeypatch.setenv("CUFFI_CACHE", str(tmp_path / "link"))
+    with pytest.raises(CaffeRuntimeError, match=f"others may write to {tmp_path}/open, above it"):
+        cache_folder()
+
+
+def test_a_folder_of_somebody_else_above_the_cache(own_cache, monkeypatch):
+    if os.geteuid():
+        pytest.skip("only root can give a folder away")
+    above = own_cache / "above"
+    (above / "cuffi").mkdir(parents=True, mode=0o700)
+    os.chown(above, 12345, -1)
+    monkeypatch.setenv("CUFFI_CACHE", str(above / "cuffi"))
+    with pytest.raises(CaffeRuntimeError, match=f"{above}, above it, belongs to user 12345"):
+        cache_folder()
+
+
+@pytest.mark.parametrize("umask", [0o002, 0o000])
+def test_nobody_else_may_write_to_an_entry(own_cache, compiler, umask):
+    own_cache.chmod(0o755)
+    before = os.umask(umask)
+    try:
+        load_inline("fills", QUICK_FILL.format(value=7))
+        subfolder("proto-x")
+    finally:
+        os.umask(before)
+    modes = {p: stat.S_IMODE(p.lstat().st_mode) for p in own_cache.rglob("*") if not p.is_symlink()}
+    assert not {p: oct(mode) for p, mode in modes.items() if mode & 0o022}
+    assert {oct(modes[p]) for p in own_cache.iterdir() if p.is_dir()} == {"0o700"}
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o755])
+def test_an_entry_that_others_may_enter_is_built_again(kept, mode):
+    (library,) = kept.glob("**/_host.abi3.so")
+    kept.chmod(mode)
+    before = library.stat().st_ino
+    with pytest.warns(UserWarning, match="others may change .*fills-.*; it is built again"):
+        module = load_inline("fills", QUICK_FILL.format(value=1))
+    assert kept.stat().st_mode & 0o777 == 0o700 and library.stat().st_ino != before
+    top = torch.zeros(1)
+    module.fill(top, 1)
+    assert top.item() == 1
+
+
+def test_the_toolkit_s_objects_that_others_may_change_are_not_linked(own_cache):
+    core = Path(core_in(own_cache))
+    (core / "host").mkdir()
+    core.chmod(0o777)
+    assert Path(core_in(own_cache)).stat().st_mode & 0o777 == 0o700 and not (core / "host").exists()
+
+
+def stray_file(path):
+    path.write_text("")
+
+
+@pytest.mark.parametrize("make", [stray_file, Path.mkdir, lambda path: path.symlink_to("/nowhere")])
+@pytest.mark.parametrize("suffix", ["", ".lock"])
+def test_a_stray_file_of_an_entrys_name_does_not_block_it(kept, make, suffix):
+    shutil.rmtree(kept)
+    stray = kept.with_name(kept.name + suffix)
+    stray.unlink(missing_ok=True)
+    make(stray)
+    module = load_inline("fills", QUICK_FILL.format(value=1))
+    top = torch.zeros(1)
+    module.fill(top, 1)
+    assert top.item() == 1 and (kept / "complete").is_file()
+
+
+@pytest.mark.parametrize("name", ["a b", "a$b", "a#b", "a:b", "-a", "ä"])
+def test_a_cache_in_a_path_in_which_make_cannot_work(own_cache, tmp_path, monkeypatch, name):
+    cache = own_cache / name
+    monkeypatch.setenv("CUFFI_CACHE", str(cache))
+    module = load_inline("fills", QUICK_FILL.format(value=1))
+    top = torch.zeros(1)
+    module.fill(top, 1)
+    assert top.item() == 1 and cache in module.layer.folder.parents
+    for_make(cache).unlink()  # a link in /tmp may be removed at any time
+    loaded._imported.clear()
+    assert cache in load_inline("fills", QUICK_FILL.format(value=1)).layer.folder.parents
+
+
+def test_an_error_in_such_a_path_names_the_users_line(own_cache, monkeypatch):
+    monkeypatch.setenv("CUFFI_CACHE", str(own_cache / "a b"))
+    with pytest.raises(CaffeBuildError) as raised:
+        load_inline("fills", QUICK_FILL.format(value="no_such_name"))
+    assert "cuffi" not in str(raised.value), raised.value
+
+
+def test_a_link_for_make_that_somebody_else_made(own_cache, tmp_path, monkeypatch):
+    """Nothing is built through it, because its owner may turn it."""
+    cache = own_cache / "a b"
+    cache.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    link = for_make(cache)
+    assert link.parent == tmp_path and link.resolve() == cache
+    link.unlink()
+    link.symlink_to("/nowhere")
+    assert for_make(cache).resolve() == cache  # one's own is mended
+    link.unlink()
+    link.mkdir()
+    assert for_make(cache).parent != tmp_path
+    tmp_path.chmod(0o777)
+    link.rmdir()
+    assert for_make(cache).parent != tmp_path
+
+
 @pytest.mark.parametrize(
     ("folder", "why"),
-    [("/proc/cuffi", "No such file"), ("/dev/null/cuffi", "Not a directory"), ("/tmp/with space", "spaces")],
+    [("/proc/cuffi", "No such file"), ("/dev/null/cuffi", "Not a directory"), ("/dev/null", "File exists")],
 )
 def test_a_cache_folder_that_cannot_be(folder, why, monkeypatch):
     monkeypatch.setenv("CUFFI_CACHE", folder)
@@ -169,12 +300,16 @@ def test_a_home_that_is_read_only(tmp_path, monkeypatch):
     assert wanted in done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("size", ["4k", "96k"])  # no room for the sources; none for what is made of them
+# No room for the sources; none for what is made of them; for the object; for what it is linked with.
+@pytest.mark.parametrize("size", ["4k", "96k", "400k", "1500k", "5m"])
 def test_a_full_disk(tmp_path, monkeypatch, size):
     monkeypatch.setenv("CUFFI_CACHE", str(tmp_path / "disk"))
     (tmp_path / "source.cu").write_text(QUICK_FILL.format(value=1))
     done = mounted(tmp_path / "disk", f"size={size},mode=700", FAILS.format(source=tmp_path / "source.cu"))
-    assert "No space left on device" in done.stdout, done.stdout + done.stderr
+    wanted = (
+        f"load: the cache folder {tmp_path}/disk cannot be used: No space left on device. Set CUFFI_CACHE"
+    )
+    assert done.stdout.startswith(wanted) and done.stdout.count("\n") == 1, done.stdout + done.stderr
 
 
 # ------------------------------------------------------------------------------------------ progress

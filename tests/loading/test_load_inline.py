@@ -382,3 +382,51 @@ def test_the_launcher_of_a_kernel(cache, layer, kernels):
     held.module, held.launcher = module, getattr(module, launcher)
     assert copy.deepcopy(held).module is pickle.loads(pickle.dumps(module)) is module
     assert copy.deepcopy(held).launcher is held.launcher
+
+
+LAUNCHES = """
+__global__ void k(float* o) { o[0] = 1; }
+extern "C" int go(float* o, int64_t grid, int64_t gy, int64_t threads, int64_t z, int64_t bytes, void* stream) {
+  k<<<dim3(grid, gy), dim3(threads, 1, z), bytes, CAFFE_STREAM(stream)>>>(o);
+  return CAFFE_LAUNCH_STATUS();
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ((1, 1, 2048, 1, 0), "2048 threads in a block, at most 1024"),
+        ((1, 1, 32, 64, 0), "2048 threads in a block, at most 1024"),
+        ((1, 1, 1, 65, 0), "65 threads along a block's z, at most 64"),
+        ((1, 1, 32, 1, 500000), "500000 bytes of shared memory, at most 49152"),
+        ((0, 1, 32, 1, 0), "a grid of 0 x 1 x 1 blocks"),
+        ((1, 70000, 32, 1, 0), "a grid of 1 x 70000 x 1 blocks, at most 2147483647 x 65535 x 65535"),
+        ((1, 1, 0, 1, 0), "a block of 0 x 1 x 1 threads"),
+    ],
+)
+def test_a_launch_that_is_refused_says_number_and_limit(values, said):
+    module = load_inline("launches", LAUNCHES, backends="host")
+    top = torch.zeros(1)
+    with pytest.raises(CaffeRuntimeError, match=re.escape(said)) as raised:
+        module.go(top, *values)
+    assert "launches.cu:5: kernel launch: cudaErrorInvalidConfiguration" in str(raised.value)
+    assert "/src/" not in str(raised.value)
+    module.go(top, 1, 1, 32, 1, 0)
+    assert top.item() == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("cpp_sources", "extern"),
+        ("cuda_sources", "cuda_source is one string"),
+        ("functions", "exports"),
+        ("xyz", ""),
+    ],
+)
+def test_arguments_of_pytorch_s_load_inline(name, instead):
+    with pytest.raises(
+        CaffeTypeError, match=f"no argument is called {name}.*{instead}.*It takes name, cuda_source"
+    ):
+        load_inline("x", **{name: ["..."]})

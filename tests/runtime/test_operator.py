@@ -118,3 +118,23 @@ def test_imported_again():
     """As in a notebook that drops the package from sys.modules: torch already has the operators."""
     output, errors = Fork(AGAIN).communicate()
     assert output == "right\n", errors[-2000:]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "said"),
+    [
+        ((), {"tensor": 1}, "sigmoid has no parameter tensor. It takes bottom"),
+        ((), {"botom": 1}, "It takes bottom. Did you mean bottom?"),
+        ((1,), {"x": 2}, "sigmoid has no parameter x"),
+        ((1, 2), {}, "sigmoid takes 1 argument, bottom: got 2"),
+        ((1,), {"bottom": 2}, "bottom is given twice, by its place and by its name"),
+        ((), {}, "sigmoid: bottom is missing"),
+    ],
+)
+def test_a_wrong_argument_is_named(arguments, named, said):
+    from cuffi.sigmoid import sigmoid
+
+    values = [torch.ones(3) for _ in arguments]
+    with pytest.raises(CaffeTypeError) as raised:
+        sigmoid(*values, **{name: torch.ones(3) for name in named})
+    assert said in str(raised.value)

@@ -19,6 +19,7 @@ import sys
 from collections.abc import Iterable
 
 from ..files import read
+from ..parts import part
 from ..refused import Refused
 from . import folders, report, requirements
 from .backends import BACKENDS, HOST
@@ -28,6 +29,8 @@ from .folders import layers_in
 from .job import Job, empty
 from .settings import ROOT, Settings, full, make_command, of_each_folder
 from .stale import Inputs
+
+command = part("base/shown").command
 
 # The separator in MAKEFLAGS between make's options and the settings of the command line.
 _OVERRIDES = " -- "
@@ -293,8 +296,8 @@ def check_writable(settings: Settings) -> None:
             raise Refused(
                 f"{setting}: {full(nearest)} cannot be written. A layer's library goes beside its files, whatever "
                 "BUILD is. Copy the layers to a folder of your own, and build there:\n"
-                f"    cp -r {full(settings.layers_dir)} ~/my_layers\n"
-                f"    {' '.join(make_command())} LAYERS_DIR=~/my_layers"
+                f"    {command('cp', '-r', full(settings.layers_dir))} ~/my_layers\n"
+                f"    {command(*make_command())} LAYERS_DIR=~/my_layers"
             )
 
 

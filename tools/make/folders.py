@@ -19,7 +19,9 @@ from ..parts import part
 from ..refused import Refused
 from .package import OWN, PACKAGE
 
-# Names that the package of layers uses itself (cuffi/__init__.py), and `build`.
+shown = part("base/shown").shown
+
+# Names that the package uses itself (cuffi/__init__.py), and `build`.
 TOOLKIT_NAMES = frozenset({
     "adopt", "build", "caffe", "caffe_layer", "caffe_net", "CaffeNet", "cases", "core", "layer", "layers",
     "load", "load_inline", "operator", "Layer", "CaffeBuildError", "CaffeError", "CaffeRuntimeError", "CaffeTypeError",
@@ -79,11 +81,6 @@ def folder_of(layers_dir: str, name: str, setting: str) -> str:
     if os.path.dirname(os.path.realpath(folder)) != os.path.realpath(layers_dir) and os.path.lexists(folder):
         raise Refused(f"{setting}={name}: {folder} is a link that leads out of {layers_dir}")
     return folder
-
-
-def shown(text: str) -> str:
-    """A text from outside as one line that is safe to print."""
-    return text if text.isprintable() else ascii(text)
 
 
 # ----------------------------------------------------------------------------------------------- folders

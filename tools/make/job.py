@@ -68,7 +68,11 @@ class Job:
     def _claim(self, name: str, dry: bool) -> None:
         """Empty the objects of another folder's layer of the same name. They would look up to date."""
         place = os.path.join(self.settings.build, name)
-        where = os.fsencode(full(self.settings.layers_dir) + "\n")
+        # Relative if both are in the toolkit, so that a copy of a built tree is built, too.
+        named = (
+            full(self.settings.layers_dir) if os.path.isabs(self.settings.build) else self.settings.layers_dir
+        )
+        where = os.fsencode(f"{named}\n")
         if dry and not os.path.lexists(place):
             empty(place, FROM)  # an empty mark, so that the next make empties the folder
         elif not dry and (os.path.islink(place) or content(f"{place}/{FROM}") != where):

@@ -310,8 +310,8 @@ class Rules:
         if folder.is_caffe:
             ready = self.prepared(folder, build)
         else:
-            here = os.path.join(self.settings.root, folder.path, f"{folder.name}.h")
-            self.files[f"{build}/declarations.h"] = f'extern "C" {{\n#include "{here}"\n}}\n'
+            header = os.path.join(folder.path, f"{folder.name}.h")  # below the toolkit's folder, or absolute
+            self.files[f"{build}/declarations.h"] = f'extern "C" {{\n#include "{header}"\n}}\n'
             ready = [self.listed(folder, build), f"{build}/declarations.h"]
         for backend in self.settings.backends:
             self.library(folder, backend, build, ready)

@@ -16,6 +16,8 @@ from . import architectures, find_nvcc, folders
 from .backends import BACKENDS, Backend
 from .package import OWN, PACKAGE, ROOT
 
+shell = part("base/shown").command
+
 _DEFAULT = re.compile(r"^(\w+) *\?= *(.*?) *$", re.M)
 # They compile C++, and link without its library.
 _C_COMPILER = re.compile(r"(gcc|clang|cc)(-[\d.]+)?")
@@ -50,8 +52,9 @@ def suite_command(layers_dir: str, options: str = "") -> str:
     where = [f"LAYERS_DIR={layers_dir}"] if layers_dir else []
     script = os.path.join(ROOT, "test.py")
     if not os.path.exists(script):
-        return " ".join([*make_command(), "test", *where])
-    return " ".join([*where, "python", script if is_called_elsewhere() else "test.py", *options.split()])
+        return shell(*make_command(), "test", *where)
+    python = "python" if shutil.which("python") else "python3"  # Debian has only the second
+    return shell(*where, python, script if is_called_elsewhere() else "test.py", *options.split())
 
 
 class Settings:
@@ -196,7 +199,7 @@ class Settings:
         if self.build != (os.path.join(self.layers_dir, "build") if self.outside else "build"):
             words.append(f"BUILD={self.build}")
         words += [f"{name}={text}" for name, text in arguments.items()]
-        return " ".join(shlex.quote(word) if " " in word else word for word in words)
+        return shell(*words)
 
     def suite(self, options: str = "") -> str:
         """The command that tests these layers."""

@@ -43,6 +43,19 @@ STOCK = Path(__file__).resolve().parents[1] / "core" / "proto" / "caffe.proto"
 PACKAGE = re.compile(r"\bpackage\s+([\w.]+)\s*;")
 # The fields of any tree's messages that the toolkit's headers (filler.hpp) read, by message.
 HEADERS_READ = {"FillerParameter": {"type", "value", "min", "max", "mean", "std", "sparse", "variance_norm"}}
+# Messages and enums that the toolkit's headers name.
+HEADERS_NAME = frozenset(
+    (
+        "BlobProto",
+        "BlobShape",
+        "Datum",
+        "FillerParameter",
+        "NetParameter",
+        "ParamSpec",
+        "Phase",
+        "TransformationParameter",
+    )
+)
 # The fields of any layer's LayerParameter that the core reads, with the numbers that it uses (src/caffe/layer.cpp).
 CORE_READS = {
     "name": 1, "type": 2, "bottom": 3, "top": 4, "loss_weight": 5, "param": 6, "blobs": 7, "phase": 10,
@@ -97,6 +110,17 @@ def with_aliases(text: str) -> str:
             parts += [text[at : enum.start(1)], " option allow_alias = true;"]
             at = enum.start(1)
     return "".join([*parts, text[at:]])
+
+
+def without_fields_of(types: set[str], text: str) -> str:
+    """The text without the fields of these types. No line moves."""
+    if not types:
+        return text
+    bare, named = without_comments(text), "|".join(map(re.escape, sorted(types)))
+    fields = re.finditer(rf"\b(?:optional|repeated|required)\s+(?:{named})\s+\w+\s*=[^;]*;", bare)
+    for field in fields:
+        text = text[: field.start()] + blank(field[0]) + text[field.end() :]
+    return text
 
 
 def is_whole(text: str) -> bool:
@@ -158,6 +182,7 @@ class Sources:
         package = PACKAGE.search(base)
         self.package = package[1] if package else "caffe"
         self.needed = {Path(name).name for name in re.findall(r'\bimport\b[^;"]*"([^"]+)"', base)}
+        self.lost: set[str] = set()  # types of fields that no file defines
 
     def text(self, name: str) -> str:
         """The text of a file. Missing statements are added to the first line, so that all lines keep their numbers."""
@@ -166,7 +191,7 @@ class Sources:
         )
         if self.base == STOCK and self.paths[name] != STOCK:
             text = additions_of(text)
-        text = with_aliases(text)
+        text = without_fields_of(self.lost, with_aliases(text))
         bare = without_comments(text)
         head = ""
         if name != "caffe.proto" and name not in self.needed and '"caffe.proto"' not in bare:
@@ -186,7 +211,21 @@ class Sources:
         return f'{statement[1]}"{base if base in self.paths else statement[2]}"'
 
     def parse(self) -> list[FileDescriptorProto]:
-        """protoc's descriptors of the files. Raises ProtoError with protoc's messages."""
+        """protoc's descriptors of the files. Raises ProtoError with protoc's messages.
+
+        Some forks' caffe.proto names messages that it lacks. Their fields are left out, so that a file or code that
+        uses one has an error there.
+        """
+        try:
+            return self._parse()
+        except ProtoError as error:
+            lost = set(re.findall(r': "([\w.]+)" is not defined\.', str(error))) - self.lost
+            if not lost or self.base == STOCK:
+                raise
+            self.lost |= lost
+            return self.parse()
+
+    def _parse(self) -> list[FileDescriptorProto]:
         with tempfile.TemporaryDirectory() as folder:
             for name in self.paths:
                 (Path(folder) / name).write_text(self.text(name), encoding="utf-8", errors="surrogateescape")
@@ -338,8 +377,41 @@ def field_of(message: str) -> str:
     return words.lower()
 
 
+def add_needed(result: FileDescriptorProto) -> None:
+    """Add stock Caffe's messages that the toolkit's headers name and that a shortened caffe.proto lacks, with all that
+    their fields name. Add the fields of LayerParameter that the core reads.
+    """
+    there = {each.name for each in (*result.message_type, *result.enum_type)}
+    layer = next((m for m in result.message_type if m.name == "LayerParameter"), None)
+    lacking = set(CORE_READS) - names_of(layer) if layer else set()
+    if there >= HEADERS_NAME and not lacking:
+        return
+    (file,) = Sources(None).parse()
+    stock = {each.name: each for each in (*file.message_type, *file.enum_type)}
+    waiting = [name for name in HEADERS_NAME if name not in there]
+    if layer and lacking:
+        taken = {field.number for field in layer.field}
+        added = [f for f in stock["LayerParameter"].field if f.name in lacking and f.number not in taken]
+        layer.field.extend(added)
+        waiting += [f.type_name.split(".")[2] for f in added if f.type_name]
+    while waiting:
+        if (name := waiting.pop()) in there:
+            continue
+        there.add(name)
+        if stock[name] in file.enum_type:
+            result.enum_type.add().CopyFrom(stock[name])
+            continue
+        result.message_type.add().CopyFrom(stock[name])
+        waiting += [f.type_name.split(".")[2] for f in stock[name].field if f.type_name]
+    for message in result.message_type:
+        del message.extension_range[:]
+        for field in message.field:
+            field.ClearField("json_name")
+
+
 def complete(result: FileDescriptorProto) -> None:
     """Add the fields that the toolkit's headers read and that an older tree's messages lack."""
+    add_needed(result)
     incomplete = [
         message
         for message in result.message_type

@@ -11,19 +11,19 @@ import itertools
 import re
 import shutil
 import sys
-from collections import Counter
+import time
 from collections.abc import Container
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
+from tools.console import console
 from tools.files import alone_in
 from tools.make.folders import check_layer, check_type, folder_of, shown
-from tools.make.settings import from_environment
+from tools.make.settings import from_environment, full
 from tools.new_layer.naming import TAKEN
+from tools.parts import part
 from tools.refused import Refused
 
 from .compiled import compile, first_error, hint
@@ -31,11 +31,15 @@ from .loose import tree_of
 from .names import Names
 from .plan import Pick
 from .refusals import refusals
+from .report import FAILED, REFUSED, Row, compiled_in, counts, kept_log, show, status, write_json
 from .toolkit_headers import WING, Toolkit
-from .tree import Tree
 from .write_folder import folder_name, write_folder
 
-PROGRESS = Console(stderr=True)
+PROGRESS = console(stderr=True)
+# Stock Caffe's types that read or write data, or run Python.
+DATA_TYPES = frozenset(
+    ("Data", "DummyData", "HDF5Data", "HDF5Output", "ImageData", "MemoryData", "Python", "WindowData")
+)
 
 
 class Ported(NamedTuple):
@@ -86,35 +90,48 @@ def built(ported: list[Ported], options) -> dict[str, str | None]:
 
 
 def port_named(names: Names, options) -> int:
-    """Port and build each of the types. Returns 1 if one could not be ported, or does not compile."""
-    ported, failed = [], 0
+    """Port and build each of the types. Returns 1 if one was refused, 2 if one does not compile."""
+    ported, verdicts = [], []
     for type_name in options.types:
         try:
             ported.append(port(names, type_name, options, options.name))
         except Refused as error:
             print(f"{type_name}: not ported. {error}", flush=True)
-            failed += 1
+            verdicts.append("refused")
     errors = built(ported, options)
     for done in ported:
-        print(f"{done.type} is in {done.folder}: {', '.join(done.files)}, ORIGIN, __init__.py")
+        print(
+            f"{done.type} is in {shown(done.folder)}: {', '.join(map(shown, done.files))}, ORIGIN, __init__.py"
+        )
         for file, why in done.why.items():
-            print(f"  {file}: {why}")
+            print(f"  {shown(file)}: {shown(why)}")
         for note in done.notes:
-            print(f"  to do by hand: {note}")
+            print(f"  to do by hand: {shown(note)}")
         name, command = done.folder.name, options.settings.hint
+        verdicts.append(verdict(done, errors))
         if error := errors.get(done.type):
-            print(f"It does not compile: {error}\n{hint(error)}".rstrip())
-            failed += 1
+            print(f"It does not compile: {shown(error)}\n{hint(error)}".rstrip())
         elif done.type in errors:
             print(f"It compiles. Next: {command('verify', LAYER=name)}")
         else:
             print(f"Next: {command(LAYERS=name)}, then {command('verify', LAYER=name)}")
-    return int(bool(failed))
+    if len(options.types) > 1:
+        print(counts(verdicts))
+    return status(verdicts)
+
+
+def verdict(done: Ported, errors: dict[str, str | None]) -> str:
+    if errors.get(done.type):
+        return "does not compile"
+    return "to do by hand" if done.notes else "compiles" if done.type in errors else "ported"
 
 
 def port_all(names: Names, options) -> int:
-    """Port and build every type of the tree that stock Caffe lacks, and print a table."""
-    tree, ported, rows, taken = names.tree, [], [], set()
+    """Port and build every type of the tree that stock Caffe lacks. Prints a table; the last line has the counts.
+
+    Returns 2 if one does not compile. Refusals are in the table.
+    """
+    tree, ported, rows = names.tree, [], []
     if not tree.types:
         raise Refused(
             f"{tree.root} registers no layer: nothing in its src/ has REGISTER_LAYER_CLASS or REGISTER_LAYER_CREATOR. "
@@ -122,43 +139,53 @@ def port_all(names: Names, options) -> int:
         )
     own = [name for name in sorted(tree.types) if not is_stock(name)]
     bar = {"console": PROGRESS, "transient": True, "disable": not PROGRESS.is_terminal}
-    for type_name in track(own, f"reading {tree.root.name}", **bar):
+    seconds: dict[str, float] = {}
+    for type_name in track(own, f"reading {shown(tree.root.name)}", **bar):
+        began = time.monotonic()
         try:
-            ported.append(port(names, type_name, options, taken=taken))
-            taken.add(ported[-1].folder.name)
+            ported.append(port(names, type_name, options, taken={done.folder.name for done in ported}))
         except Refused as error:
-            rows.append((type_name, "", "refused", str(error)))
+            rows.append(Row(type_name, "", "refused", str(error), round(time.monotonic() - began, 2)))
+        seconds[type_name] = time.monotonic() - began
     for type_name, (place, reason) in tree.types_without.items():
         if not is_stock(type_name):
-            rows.append((type_name, "", "refused", f"{place}: {type_name} {reason}"))
+            rows.append(Row(type_name, "", "refused", f"{place}: {type_name} {reason}"))
     errors = built(ported, options)
-    for done in ported:
-        error, notes, name = errors.get(done.type), "; ".join(done.notes), done.folder.name
-        if error:
-            rows.append(
-                (
-                    done.type,
-                    "" if done.is_new else name,
-                    "does not compile",
-                    f"{error}. {hint(error)}".strip(),
-                )
-            )
-            remove(done, options)
-        else:
-            result = "to do by hand" if notes else "compiles" if done.type in errors else "ported"
-            rows.append((done.type, name, result, notes))
-    show(tree, sorted(rows))
-    if stock := sorted(set(tree.types) - set(own)):
+    rows += [row_of(done, errors, seconds[done.type], options) for done in ported]
+    rows.sort()
+    show(tree, rows)
+    if stock := sorted(name for name in set(tree.types) - set(own) if not is_data(name)):
         print(f"Not ported, because caffe_net computes these stock types with torch: {', '.join(stock)}.")
         print("If the fork changed one of them: TYPE=ThatType")
-    return 0
+    print(f"A line of JSON for each: {full(str(write_json(rows, options.settings.build)))}")
+    verdicts = [row.verdict for row in rows]
+    print(counts(verdicts))
+    return FAILED if status(verdicts) == FAILED else 0
+
+
+def row_of(done: Ported, errors: dict[str, str | None], seconds: float, options) -> Row:
+    """The row of a ported type. What does not compile is removed, but for its log."""
+    build, name, said = options.settings.build, done.folder.name, verdict(done, errors)
+    log = kept_log(build, name) if done.type in errors else ""
+    took = round(seconds + (compiled_in(build, name) if done.type in errors else 0), 2)
+    if said != "does not compile":
+        return Row(done.type, name, said, "; ".join(done.notes), took, log and full(log))
+    error = errors[done.type]
+    remove(done, options)
+    reason = f"{error}. {hint(error)}".strip()
+    return Row(done.type, "" if done.is_new else name, said, reason, took, log and full(log))
 
 
 def is_stock(type_name: str) -> bool:
     """Is it a stock type that the toolkit has, as a torch module or in the Caffe core?"""
     in_core = (path.stem.removesuffix("_layer") for path in (WING / "core/layers").glob("*_layer.cpp"))
-    names = {*in_core, *(path.stem for path in (WING.parent / "nets/stock").glob("[a-z]*.py")), "dummy_data"}
-    return type_name.lower() in {name.replace("_", "") for name in names}
+    names = {*in_core, *(path.stem for path in (WING.parent / "nets/stock").glob("[a-z]*.py"))}
+    return type_name.lower() in {name.replace("_", "") for name in names} or is_data(type_name)
+
+
+def is_data(type_name: str) -> bool:
+    """Is it one of stock Caffe's data layers, or Python? They are neither ported nor computed by torch's layers."""
+    return type_name in DATA_TYPES
 
 
 def remove(done: Ported, options) -> None:
@@ -166,17 +193,6 @@ def remove(done: Ported, options) -> None:
     shutil.rmtree(Path(options.settings.build) / done.folder.name, ignore_errors=True)
     if done.is_new:
         shutil.rmtree(done.folder, ignore_errors=True)
-
-
-def show(tree: Tree, rows: list[tuple]):
-    table = Table(title=str(tree.root))
-    for column in ("type", "folder", "result", "reason, or what to do"):
-        table.add_column(column, overflow="fold")  # wrap long names in a narrow window
-    for row in rows:
-        table.add_row(*row)
-    Console(width=None if sys.stdout.isatty() else 160, markup=False, highlight=False).print(table)
-    counts = Counter(row[2] for row in rows)
-    print(f"{len(rows)} types: " + ", ".join(f"{count} {result}" for result, count in counts.items()))
 
 
 def main() -> int:
@@ -204,10 +220,10 @@ def main() -> int:
         return port_all(names, options) if options.types == ["all"] else port_named(names, options)
     except Refused as error:
         print(f"make port: {error}")
-        return 1
+        return REFUSED
     except OSError as error:
-        print(f"make port: {error.filename or options.layers_dir}: {error.strerror}")
-        return 1
+        print(f"make port: {shown(error.filename or options.layers_dir)}: {error.strerror}")
+        return REFUSED
 
 
 def check_names(options) -> None:
@@ -218,8 +234,9 @@ def check_names(options) -> None:
     if options.name and not options.name.isidentifier():
         fit = re.sub(r"\W", "_", options.name)
         fit = f"_{fit}" if fit[0].isdigit() else fit
+        fit = part("base/shown").command(f"NAME={fit}")
         raise Refused(
-            f"NAME={shown(options.name)}: a layer's folder is a Python package: letters, digits and _, as in NAME={fit}"
+            f"NAME={shown(options.name)}: a layer's folder is a Python package: letters, digits and _, as in {fit}"
         )
     if options.name:
         check_layer(options.name, "NAME")

@@ -28,6 +28,16 @@ OVERLOADED = {
 CORE = ["blob", "syncedmem", "common", "layer", "net", "layer_factory", "internal_thread"]
 CORE_FILES = {f"include/caffe/{stem}{kind}" for stem in CORE for kind in HEADER_KINDS}
 
+# Members of the standard library's containers, strings and pointers.
+STANDARD = frozenset((
+    "append", "assign", "at", "back", "begin", "capacity", "c_str", "clear", "compare", "copy", "count", "data",
+    "emplace", "emplace_back", "empty", "end", "equal_range", "erase", "find", "first", "front", "get",
+    "insert", "length", "lower_bound", "max_size", "merge", "pop", "pop_back", "pop_front", "push", "push_back",
+    "push_front", "rbegin", "release", "remove", "rend", "replace", "reserve", "reset", "resize", "reverse",
+    "second", "shrink_to_fit", "size", "sort", "splice", "str", "substr", "swap", "top", "unique",
+    "upper_bound", "use_count",
+))  # fmt: skip
+
 
 class Core:
     """A fork's versions of the core's headers, compared with the toolkit's."""

@@ -17,12 +17,15 @@ from tools.cuda.outline import head_name
 from tools.files import read
 from tools.refused import Refused
 
-from ..make.proto import STOCK, field_of, is_whole
+from ..make.proto import STOCK, field_of, is_whole, without_comments
 from .branches import elsewhere
 from .core import BLOB, Core
 from .items import Class, Place, macros_of
 from .toolkit_headers import Toolkit
 from .tree import DEFINED, HEADER_KINDS, SOURCE_KINDS, WORD, Tree, Type, is_header, remembered
+
+# A field of a message: its type, without a package, and its name.
+_MESSAGE_FIELD = re.compile(r"\b(?:optional|repeated|required)\s+(?:[\w.]*\.)?([A-Z]\w*)\s+(\w+)\s*=")
 
 
 class Names:
@@ -116,7 +119,11 @@ class Names:
     @cached_property
     def fields(self) -> set[str]:
         """The words of the tree's messages, and the fields that the build adds for messages without a field."""
-        words = {word for text in self._protos for word in WORD.findall(text)}
+        texts = [without_comments(text) for text in self._protos]
+        declared = {field for text in texts for field in _MESSAGE_FIELD.findall(text)}
+        lost = {kind for kind, _ in declared} - self._messages
+        words = {word for text in texts for word in WORD.findall(text)}
+        words -= {name for kind, name in declared if kind in lost} - {n for k, n in declared if k not in lost}
         return words | {field_of(message) for message in self._messages}
 
     def definition(self, function: str, visible: Collection[str]) -> Place | None:

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from tools.cuda.lexer import Token
 from tools.cuda.source import Source
 
-from .core import CORE_FILES
-from .items import Place
+from .core import CORE_FILES, STANDARD
+from .items import Item, Place
 from .plan import Pick, Problem, is_called, of_core
 from .tree import PROTO, SOURCE_KINDS, WITHOUT
 
@@ -70,10 +70,10 @@ def refusals(pick: Pick) -> list[Problem]:
     """The reasons not to port. Those in the layer's own files come first. Each reason has one place per file."""
     problems = [*pick.problems]
     own_words = own_names(pick)
-    added, of_layer = (
-        {name: place for name, place in names.items() if name not in own_words}
-        for names in (pick.names.core.added, pick.names.core.layer_added)
-    )
+    added = {name: place for name, place in pick.names.core.added.items() if name not in own_words}
+    # A layer calls this->f() of its own classes; a function f of another class that is copied does not count.
+    of_own = {item.name for name in pick.class_names for item in layer_members(pick, name)}
+    of_layer = {name: place for name, place in pick.names.core.layer_added.items() if name not in of_own}
     core = functools.partial(core_use, added=added, of_layer=of_layer)
     for file, tokens in pick.scanned:
         for uses in (unsupported_use, transformer_use, core):
@@ -124,7 +124,10 @@ def core_use(
         if token.text not in core:
             continue
         own = [t.text for t in tokens[max(i - 2, 0) : i]] == ["this", "->"]
-        place = added.get(token.text) or (of_layer.get(token.text) if own else None)
+        place = of_layer.get(token.text) if own else None
+        if token.text in STANDARD and tokens[i - 2].text != ")":
+            continue  # most likely a container's; if not, the compiler says that the class lacks it
+        place = place or added.get(token.text)
         if not (place and ((own and token.text.endswith("_")) or is_called(tokens, i))):
             place = None if tokens[i - 1].text in (".", "->") else variables.get(token.text)
         if [t.text for t in tokens[max(i - 5, 0) : i]] == ["Layer", "<", "Dtype", ">", "::"]:
@@ -139,6 +142,18 @@ def own_names(pick: Pick) -> set[str]:
     own |= {name for cut in pick.cuts.values() for name in cut.names}
     headers = ((file, tokens) for file, tokens in pick.scanned if not file.endswith(SOURCE_KINDS))
     return own | {t.text for file, tokens in headers if file not in CORE_FILES for t in tokens}
+
+
+def layer_members(pick: Pick, name: str) -> list[Item]:
+    """The members of the classes of this name that are layers: their heads name a base of Layer's family."""
+    found = [cls for cls in pick.tree.classes(name) if cls.file in pick.files or cls.file == pick.target.file]
+    heads = ((cls, itertools.takewhile(lambda t: t.text != "{", cls.tokens)) for cls in found)
+    return [
+        m
+        for cls, head in heads
+        if any(t.text.endswith("Layer") for t in head if t.text != name)
+        for m in cls.members
+    ]
 
 
 def switched_off(pick: Pick) -> Iterator[Problem]:

@@ -18,6 +18,7 @@ from tools.cuda.lexer import Directive, Token
 from tools.cuda.outline import Function
 from tools.cuda.source import Source
 from tools.make.package import ROOT
+from tools.parts import part
 from tools.refused import Refused
 
 from ..make.includes import spelled_here
@@ -233,7 +234,7 @@ class Tree:
             return
         hint = "A Caffe tree has include/caffe and src/caffe/layers, and no file here registers a layer."
         if trees := trees_in(self.root):
-            hint = f"There is one in it: CAFFE={trees[0]}"
+            hint = f"There is one in it: {part('shown').command(f'CAFFE={trees[0]}')}"
         raise Refused(f"CAFFE={self.root}: not a Caffe tree. {hint}")
 
     # ---------------------------------------------------------------------------------- files

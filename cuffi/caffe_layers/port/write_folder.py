@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import posixpath
 import re
-import shutil
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
 from tools.files import write
-from tools.make.folders import why_no_layer
+from tools.make.folders import shown, why_no_layer
 from tools.refused import Refused
 
 from ..make.prepare import INIT
 from ..make.proto import PACKAGE, is_whole, read, without_comments
 from .core import BLOB
 from .cuts import in_caffe, written
+from .git import repository_of
 from .plan import Pick
 from .toolkit_headers import Toolkit
 from .tree import PROTO, SOURCE_KINDS, Tree
@@ -242,15 +242,10 @@ def git_lines(root: Path, file: str) -> list[str]:
 @functools.cache
 def git_of(root: str) -> tuple[frozenset[str], str, str]:
     """The files that git knows in a tree, the tree's commit, and its remote."""
-
-    def git(*arguments: str) -> str:
-        if not shutil.which("git"):
-            return ""
-        done = subprocess.run(
-            ["git", "-C", root, *arguments], capture_output=True, text=True, errors="replace"
-        )
-        return done.stdout.strip() if done.returncode == 0 else ""
-
-    known = frozenset(git("ls-files", "-z").split("\0"))
-    remote = re.sub(r"//[^/@]*@", "//", git("config", "--get", "remote.origin.url"))
-    return known, git("rev-parse", "HEAD"), remote
+    repository = repository_of(Path(root))
+    if repository is None:
+        return frozenset(), "", ""
+    below = os.path.relpath(os.path.abspath(root), repository.top)
+    before = "" if below == "." else f"{below}/"
+    known = (path.removeprefix(before) for path in repository.files() if path.startswith(before))
+    return frozenset(known), repository.head(), shown(repository.remote())

@@ -12,6 +12,7 @@ make onnx PROTOTXT=deploy.prototxt WEIGHTS=x.caffemodel [ONNX=x.onnx]
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import keyword
@@ -22,7 +23,6 @@ import sys
 import time
 import warnings
 from pathlib import Path
-from shlex import quote
 
 import torch
 from rich.console import Console
@@ -43,7 +43,9 @@ from cuffi.nets.net.onnx import why
 from cuffi.nets.net.phases import TEST, TRAIN, State
 from cuffi.nets.net.registry import Folders
 from cuffi.nets.stock import blobs_of
+from tools.console import console as console_for_names
 from tools.make.settings import Settings, full, of_each_folder
+from tools.parts import part
 from tools.refused import Refused
 
 from ...caffe_layers.make.proto import STOCK as STOCK_PROTO
@@ -56,6 +58,8 @@ from ...caffe_layers.port.toolkit_headers import Toolkit
 from ...caffe_layers.port.write_folder import is_of
 from .compare import compare, random_inputs, runs_by, twin_parameters, vary
 
+shell = part("base/shown").command
+_LITERAL = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\""""  # a string of Python
 FORWARD, GRADIENT = 1e-4, 1e-3  # relative
 USAGE = {
     "show": "make net PROTOTXT=deploy.prototxt [WEIGHTS=x.caffemodel CAFFE=/path/to/fork]",
@@ -65,8 +69,7 @@ USAGE = {
 
 
 def main() -> int:
-    # Names of layers and blobs may have brackets, which rich would interpret.
-    console = Console(markup=False)
+    console = console_for_names(highlight=True)
     try:
         return run(console)
     except (CaffeError, Refused, OSError, ValueError) as error:
@@ -76,12 +79,21 @@ def main() -> int:
 
 def as_typed(text: str) -> str:
     """An error of caffe_net, with make's names of its arguments."""
-    text = re.sub(r"shapes=\{'(.*?)': \(\.\.\.\)\}", r"SHAPES=\1=1,3,...", text)
-    several = list(dict.fromkeys(re.findall(r"SHAPES=(\S+)=1,3,\.\.\.", text)))
-    if len(several) > 1:
-        text += f'\nTogether: SHAPES="{" ".join(f"{name}=1,3,..." for name in several)}"'
-    text = re.sub(r"python_path=\['(.*?)'\]", r"PYTHON_PATH=\1", text)
-    return re.sub(r"ignore=\('(.*?)',\)", r"IGNORE=\1", text)
+    several = []
+
+    def shapes(match: re.Match) -> str:
+        several.append(f"{ast.literal_eval(match[1])}=1,3,...")
+        return shell(f"SHAPES={several[-1]}")
+
+    text = re.sub(rf"shapes=\{{({_LITERAL}): \(\.\.\.\)\}}", shapes, text)
+    if len(dict.fromkeys(several)) > 1:
+        text += f"\nTogether: {shell('SHAPES=' + ' '.join(dict.fromkeys(several)))}"
+    for name, pattern in (
+        ("PYTHON_PATH", rf"python_path=\[({_LITERAL})\]"),
+        ("IGNORE", rf"ignore=\(({_LITERAL}),\)"),
+    ):
+        text = re.sub(pattern, lambda match, name=name: shell(f"{name}={ast.literal_eval(match[1])}"), text)
+    return text
 
 
 def run(console: Console) -> int:
@@ -261,10 +273,10 @@ def port(missing: list[str], asked: Asked, console: Console) -> bool:
     console.print(f"Not ported: {', '.join(failed)}. The lines above have the reasons", soft_wrap=True)
     for state in asked.states if len(asked.states) > 1 else ():
         if not any(state.phase in asked.needs[name].phases for name in failed):
-            console.print(f"PHASE={state.phase} needs none of these")
+            console.print(f"{shell(f'PHASE={state.phase}')} needs none of these")
     if fields := dict.fromkeys(one.path for name in failed for one in of_forks[name]):
         console.print(
-            f"If the fork's own fields do not matter: IGNORE={quote(' '.join(fields))}", soft_wrap=True
+            f"If the fork's own fields do not matter: {shell('IGNORE=' + ' '.join(fields))}", soft_wrap=True
         )
     return False
 
@@ -282,9 +294,9 @@ def reasons(missing: dict[str, list[Unknown]], caffe: Path) -> list[str]:
         else:
             nowhere.append(f"{text}, nor has {caffe}{one.near}")
     if nowhere:
-        unknown = quote(" ".join(path for path, one in fields.items() if not declared(one, caffe)))
+        unknown = " ".join(path for path, one in fields.items() if not declared(one, caffe))
         raise CaffeValueError(
-            "\n".join(nowhere) + f"\nIf it does not matter: IGNORE={unknown}. "
+            "\n".join(nowhere) + f"\nIf it does not matter: {shell(f'IGNORE={unknown}')}. "
             "If it does, CAFFE must be the fork for which the prototxt was written"
         )
     return said

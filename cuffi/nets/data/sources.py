@@ -15,6 +15,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from ...base import CaffeRuntimeError, CaffeValueError
+from ...base.shown import command
 from ..net.messages import STOCK
 from .lmdb_file import LMDBError, LMDBFile
 
@@ -24,7 +25,8 @@ def package(name: str, what: str, pip: str = ""):
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise CaffeRuntimeError(f"{what} needs the package {name}: pip install {pip or name}") from None
+        install = command("pip", "install", pip or name)
+        raise CaffeRuntimeError(f"{what} needs the package {name}: {install}") from None
 
 
 def decoded(data: bytes, color: bool | None, where: str) -> np.ndarray:

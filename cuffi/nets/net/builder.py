@@ -17,6 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from ...backends import BACKENDS, GPU
 from ...base import CaffeError, CaffeValueError, some
 from ...base.files import named_by
+from ...base.shown import command
 from ...caffe_files.parameters import SLIP, Unknown, UnknownFieldError, did_you_mean, read_fields
 from ...caffe_files.prototxt import Field, Node, filled_in, number, parse, quoted, read_text, render, unquoted
 from ...caffe_files.upgrade import upgraded
@@ -116,8 +117,8 @@ class Problems:
         text += "\n".join(some(lines))
         if self.missing:
             types = " ".join(sorted(self.missing)[:50])  # the next error names the others
-            types = f'"{types}"' if " " in types else types
-            text += f"\nTo port what is missing: make port CAFFE=/path/to/the/fork TYPE={types}"
+            port = command("make", "port", "CAFFE=/path/to/the/fork", f"TYPE={types}")
+            text += f"\nTo port what is missing: {port}"
             text += (
                 f"\nTo write it with torch: caffe_net(..., types={{{min(self.missing)!r}: your function}})"
             )
@@ -655,9 +656,10 @@ def _why_strange(field: Unknown, type_name: str) -> str:
 
 
 def _why_another(ported: Ported) -> str:
+    port = command("make", "port", "CAFFE=/path/to/the/fork", f"TYPE={ported.type}", "LAYERS_DIR=/new/folder")
     return (
         f"It ran {ported.folder}, which may be of another fork than the net's. To run the fork's own: "
-        f"make port CAFFE=/path/to/the/fork TYPE={ported.type} LAYERS_DIR=/new/folder, build it, and give "
+        f"{port}, build it, and give "
         "layers=['/new/folder']"
     )
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ...base import CaffeRuntimeError, CaffeValueError, some
+from ...base.shown import shown
 from ...caffe_files.caffemodel import HDF5_MAGIC, StoredLayer, stored_blob, stored_layers
 from ..stock import blobs_of
 
@@ -203,7 +204,7 @@ def _h5_layers(file, path) -> list[StoredLayer]:
 
     file["data"].visititems(visit)
     return [
-        StoredLayer(name, [blobs.get(i) for i in range(max(blobs) + 1)], may_lack=True)
+        StoredLayer(shown(name), [blobs.get(i) for i in range(max(blobs) + 1)], may_lack=True)
         for name, blobs in found.items()
     ]
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 
+from ...base.shown import command
 from . import extensions
 from .convert import Source, compiled
 from .language import OLD_BUILTINS, divided_unsure
@@ -130,7 +131,7 @@ class Tree:
                 raise
             pip = _PACKAGES.get(missing, missing)
             text = f"{names['__file__']}: import {name}: neither in {', '.join(self.package.__path__)} nor installed"
-            raise ModuleNotFoundError(f"{text}: pip install {pip}?", name=error.name) from None
+            raise ModuleNotFoundError(f"{text}: {command('pip', 'install', pip)}?", name=error.name) from None
 
 
 # The toolkit's package in the checkout; a user's folder may have the same name.

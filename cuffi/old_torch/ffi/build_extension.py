@@ -13,14 +13,15 @@ import sys
 from pathlib import Path, PurePosixPath
 
 from ...backends import BACKENDS, HOST
-from ...loading import toolkit
 from ...loading.cache import Entry
 from ...loading.load import with_included
-from ...loading.recipe import key_of, settings_for
+from ...loading.recipe import core_in, key_of, settings_for
 from ...loading.run_make import CaffeBuildError, Progress, make
 from . import kernels, processor
 
 CUDA_FOLDER = re.compile(r"/(usr/local|opt)/cuda[-\d.]*/|/usr/lib/|/usr/include")
+# CUDA's and torch's libraries, whose functions the toolkit has or does not have.
+OF_TORCH = re.compile(r"cu|TH|ATen|_C\Z|caffe2|torch|c10")
 MODULE = '''"""The C functions of {name}. Made by its build script: torch.utils.ffi of the package {package}."""
 
 from torch.utils.ffi import _library
@@ -127,7 +128,7 @@ class Extension:
         main = [*self.headers, *self.sources, *(unit.source for unit in units)]
         files = with_included(main, [*folders, *(f for unit in units for f in unit.folders)])
         own = [f for f in folders if not CUDA_FOLDER.search(f"{f}/")]
-        link = [f"-l{name}" for name in self.options.get("libraries") or () if not re.match(r"cu|TH", name)]
+        link = [f"-l{name}" for name in self.options.get("libraries") or () if not OF_TORCH.match(name)]
         link += [f"-L{self._folder(f)}" for f in self.options.get("library_dirs") or ()]
         link += [a for a in map(str, self.options.get("extra_link_args") or ()) if a != "-fopenmp"]
         return {
@@ -163,7 +164,8 @@ class Extension:
     ) -> None:
         """Copy the files, and run make."""
         above = os.path.commonpath([self.base, *(os.path.dirname(f) for f in files)])
-        copies = str(entry.sources.parent / "copies")
+        place = entry.for_make(entry.place)
+        copies = str(place / "copies")
         staged = lambda text: re.sub(rf"(?:(?<=^)|(?<=-I)){re.escape(above)}(?=/|$)", copies, text)  # noqa: E731
         for path, content in files.items():
             copy = Path(staged(path))
@@ -175,10 +177,10 @@ class Extension:
         lists["kernels"] = [
             {"source": staged(k["source"]), "flags": [staged(f) for f in k["flags"]]} for k in job["kernels"]
         ]
-        job = job | lists | {"copies": copies, "above": above, "place": str(entry.folder)}
-        (entry.place / "job.json").write_text(json.dumps(job))
-        own = {"JOB": str(entry.place / "job.json"), "BUILD": str(entry.build), "PYTHON": sys.executable}
-        own["CORE"] = str(entry.cache / f"core-{toolkit.digest().hex()[:16]}")
+        job = job | lists | {"copies": copies, "above": above, "place": str(entry.for_make(entry.folder))}
+        (place / "job.json").write_text(json.dumps(job))
+        own = {"JOB": str(place / "job.json"), "BUILD": str(entry.for_make(entry.build))}
+        own |= {"PYTHON": sys.executable, "CORE": core_in(entry.cache)}
         try:
             make(["ffi"], settings | own, progress, lock)
         except CaffeBuildError as error:

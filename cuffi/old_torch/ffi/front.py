@@ -80,10 +80,8 @@ def put_programs_first() -> None:
 
 def programs() -> Path:
     """A folder with `nvcc` and `python`, to be the first in PATH."""
-    folder = (
-        cache.folder() / f"programs-{hashlib.sha256(f'{sys.executable} {PROGRAM}'.encode()).hexdigest()[:12]}"
-    )
-    folder.mkdir(exist_ok=True)
+    key = hashlib.sha256(f"{sys.executable} {PROGRAM}".encode()).hexdigest()[:12]
+    folder = cache.subfolder(f"programs-{key}")
     front = f'exec "{sys.executable}" "{PROGRAM}"'
     texts = {"nvcc": f'#!/bin/sh\n{front} nvcc "$@"\n'}
     python = f'#!/bin/sh\ncase "$1" in *.py) {front} "$@";; esac\nexec "{sys.executable}" "$@"\n'

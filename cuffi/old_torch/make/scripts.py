@@ -11,10 +11,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from rich.console import Console
 from rich.table import Table
 
+from tools.console import console
 from tools.files import read
+from tools.make.folders import shown
 from tools.make.settings import Settings, is_called_elsewhere
 from tools.refused import Refused
 
@@ -95,7 +96,7 @@ def build_all(settings: Settings, ext: str) -> int:
         for result in pool.map(lambda words: run(words, settings), scripts):
             results.append(result)
             if result.status:
-                print(f"{result.script} failed:\n{result.said}\n", flush=True)
+                print(f"{shown(result.script)} failed:\n{result.said}\n", flush=True)
     return report(results)
 
 
@@ -106,7 +107,7 @@ def report(results: list[Result]) -> int:
         said = re.findall(r"^\S+: built for (.*?) in ", result.said, re.M)
         built = "no" if result.status else ", ".join(dict.fromkeys(said)) or "nothing"
         table.add_row(os.path.relpath(result.script, shared), built, f"{result.seconds:.1f} s")
-    Console(width=None if sys.stdout.isatty() else 110).print(table)
+    console(width=None if sys.stdout.isatty() else 110).print(table)
     failed = sum(result.status != 0 for result in results)
     print(f"{len(results) - failed} of {len(results)} build scripts ran.")
     return bool(failed)

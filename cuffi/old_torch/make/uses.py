@@ -23,7 +23,7 @@ _ASSIGNS = r"\s*(?:[-+*/|&]?=(?!=)|\+\+|--)"
 # TH's functions that neither read strides nor pass the tensor on.
 _OF_DENSE = re.compile(
     r"TH\w*(?:Tensor|Storage)_(?:data|size|nElement|numel|nDimension|isSameSizeAs|storage|storageOffset|resize\w+|zero|fill|"
-    r"free|retain|getDevice|get[1-4]d|set[1-4]d)\Z|TH\w*Check|TH\w*GPU|TH\w*checkGPU|THAssert\w*"
+    r"free|retain|getDevice|sizeDesc|get[1-4]d|set[1-4]d)\Z|TH\w*Check|TH\w*GPU|TH\w*checkGPU|THAssert\w*"
 )
 
 

@@ -203,7 +203,7 @@ static bool th_is_like(const THTensor* t, const THTensor* like) {
 struct THCState {};
 static THCState th_only_state;
 extern "C" {
-THCState* state = &th_only_state;
+__attribute__((weak)) THCState* state = &th_only_state;  // an extension in C++ may define it itself
 
 void th_fail(const char* format, ...) {
   char text[1024];

@@ -161,3 +161,24 @@ def test_a_layer_parameter_of_2014_is_refused(tmp_path):
     (tmp_path / "caffe.proto").write_text(f"package caffe;\n{old}\n")
     with pytest.raises(ProtoError, match=r"LayerParameter\.bottom has the number 2, in stock Caffe it is 3"):
         merged(tmp_path)
+
+
+def test_a_caffe_proto_that_names_messages_it_lacks(tmp_path):
+    """Their fields are left out, and no line moves. What the core reads is stock Caffe's."""
+    text = (
+        'syntax = "proto2"; package caffe;\nmessage LayerParameter {\n  optional string name = 1;\n'
+        "  optional string type = 2;\n  optional Third third_param = 140;\n  repeated Lost lost_param = 143;\n"
+        "  optional other.Gone gone_param = 144 [\n    deprecated = true];\n}\nmessage Third { optional Lost in = 1; "
+        "optional float by = 2; }\n"
+    )
+    result, _ = merged(layer_with(tmp_path / "third", caffe=text))
+    messages = {message.name: {field.name for field in message.field} for message in result.message_type}
+    assert messages["Third"] == {"by"} and {"BlobShape", "FillerParameter", "BlobProto"} <= messages.keys()
+    assert not {"lost_param", "gone_param"} & messages["LayerParameter"]
+    assert {"third_param", "bottom", "top", "phase", "blobs", "param"} <= messages["LayerParameter"]
+
+
+def test_an_error_after_a_field_that_was_left_out_names_its_line(tmp_path):
+    text = "message LayerParameter {\n optional string type = 2;\n optional Lost lost = 3;\n int32 wrong = 4 5;\n}\n"
+    with pytest.raises(ProtoError, match=r"caffe\.proto:4:"):
+        merged(layer_with(tmp_path / "third", caffe=text))

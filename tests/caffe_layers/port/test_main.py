@@ -1,5 +1,8 @@
 """make port's output: for one type, and for all with the compiler's errors."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 import cuffi.caffe_layers.port.compiled
@@ -15,8 +18,9 @@ def test_one_type(fork, said):
     assert status == 1
     assert lines[0].startswith("Nonesuch: not ported. ")
     assert lines[1] == f"Shift is in /mine/shift: {files}, ORIGIN, __init__.py"
-    assert lines[-1] == f"Next: make {where} LAYERS=shift, then make verify {where} LAYER=shift"
-    assert said("--unbuilt", "Shift") == (0, lines[1:])  # what is there is what it would write
+    assert lines[-2] == f"Next: make {where} LAYERS=shift, then make verify {where} LAYER=shift"
+    assert lines[-1] == "2 types: 1 ported, 1 refused"
+    assert said("--unbuilt", "Shift") == (0, lines[1:-1])  # what is there is what it would write
     moved = said("--unbuilt", "--force", "--name", "moved", "Shift")[1][0]
     assert moved == f"Shift is in /mine/moved: {files}, ORIGIN, __init__.py"
 
@@ -54,7 +58,7 @@ def test_one_type_and_what_the_compiler_says(fork, said, compiled, tmp_path):
     where = "LAYERS_DIR=/mine BUILD=/build"
     assert said("Good")[1][-1] == f"It compiles. Next: make verify {where} LAYER=good"
     status, lines = said("Broken")
-    assert status == 1
+    assert status == 2  # a refusal is 1
     assert lines[1:] == [
         "It does not compile: broken_layer.cpp:3: error: 'x' was not declared",
         hint("not declared"),
@@ -68,14 +72,22 @@ def test_all_types_and_what_the_compiler_says(fork, said, compiled, tmp_path):
     fork.layer("Foreign", body="leveldb::DB* db;")
     (tmp_path / "mine" / "unlinked").mkdir()  # the user's
     status, lines = said("all")
-    assert status == 0 and compiled == [(["broken", "coreless", "good", "silent", "unlinked"], True)]
+    assert status == 2 and compiled == [(["broken", "coreless", "good", "silent", "unlinked"], True)]
     assert lines[:2] == ["/fork", "type | folder | result | reason, or what to do"]
     text = " ".join(lines)
     assert "Broken | | does not compile | broken_layer.cpp:3: error: 'x' was not declared. The source" in text
     assert "Coreless | | does not compile | see the logs in /build/coreless" in text
     assert "Good | good | compiles" in lines
     assert "Unlinked | unlinked | does not compile | undefined reference to `twist'. Neither" in text
-    assert "7 types" not in text and "6 types: 4 does not compile, 1 refused, 1 compiles" in lines
+    assert lines[-1] == "6 types: 1 compiles, 4 does not compile, 1 refused"
+    rows = [json.loads(line) for line in (tmp_path / "build" / "port.jsonl").read_text().splitlines()]
+    assert {row["type"]: row["verdict"] for row in rows} == {
+        "Good": "compiles", "Foreign": "refused", **dict.fromkeys(("Broken", "Coreless", "Silent", "Unlinked"),
+        "does not compile"),
+    }  # fmt: skip
+    broken = next(row for row in rows if row["type"] == "Broken")
+    assert "'x' was not declared" in broken["reason"] and broken["seconds"] >= 0
+    assert "'x' was not declared" in Path(broken["log"]).read_text()
     assert "with torch: ReLU." in text
     # What does not compile is removed again.
     assert sorted(p.name for p in (tmp_path / "mine").iterdir() if p.name != "build") == ["good", "unlinked"]
@@ -119,3 +131,28 @@ def test_all_types_of_which_two_differ_in_case_alone(fork, said, tmp_path):
 def test_a_name_that_layers_use_is_refused(fork, port, name):
     fork.layer("Shift")
     assert f"NAME={name}: the toolkit uses" in port("Shift", "--name", name, fails=True)
+
+
+def test_stock_s_data_layers_are_not_a_fork_s(fork, said):
+    """The tree has its own Own, and Caffe's layers that read and write data."""
+    for name in (
+        "Own",
+        "MemoryData",
+        "ImageData",
+        "Data",
+        "HDF5Data",
+        "HDF5Output",
+        "WindowData",
+        "DummyData",
+    ):
+        fork.layer(name)
+    status, lines = said("--unbuilt", "all")
+    assert status == 0 and lines[-1] == "1 type: 1 ported" and "Data" not in " ".join(lines)
+    assert said("--unbuilt", "MemoryData")[0] == 0  # by its name it is
+
+
+def test_the_exit_status_tells_refused_from_failed(fork, said, compiled):
+    fork.layer("Good"), fork.layer("Broken"), fork.layer("Foreign", body="leveldb::DB* db;")
+    assert [said(name)[0] for name in ("Good", "Foreign", "Broken")] == [0, 1, 2]
+    assert said("Good", "Foreign", "Broken")[0] == 2
+    assert said("--unbuilt", "all")[0] == 0

@@ -309,7 +309,7 @@ def test_all_types_in_a_table(fork, port):
     fork.layer("Shift"), fork.layer("Twist"), fork.layer("Feed", base="BaseDataLayer")
     output = port("all", "--unbuilt")
     assert "3 types: " in output and "1 refused" in output and "2 ported" in output
-    assert {p.name for p in port.folder.iterdir()} == {"shift", "twist"}
+    assert {p.name for p in port.folder.iterdir()} == {"shift", "twist", "build"}
 
 
 def test_make_port(fork, tmp_path):

@@ -305,3 +305,72 @@ def test_a_function_that_exists_with_opencv_alone(fork, port):
     saving = "template <>\nint SaveImages<float>(const float* data) { cv::imwrite(data); return 0; }\n"
     fork.write("src/caffe/util/io.cpp", f"#ifdef USE_OPENCV\n{saving}#endif\n")
     assert re.search(r"shift_layer\.cpp:8: ShiftLayer needs OpenCV \(SaveImages\)", port("Shift", fails=True))
+
+
+SYNCED = """
+namespace caffe {
+class SyncedMemory {
+ public:
+  const void* cpu_data();
+  void* mutable_cpu_data();
+  size_t size() { return size_; }
+  void resize(size_t size);
+  void swap(SyncedMemory& other);
+  void warm(int side);
+ private:
+  size_t size_;
+};
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "refused"),
+    [
+        ("std::vector<int> v; v.resize(3, 0); v.swap(v);", ""),
+        ("this->sizes_->resize(3);", ""),
+        ("bottom[0]->data()->resize(3);", "resize"),
+        ("bottom[0]->data()->warm(3);", "warm"),
+        ("memory->warm(3);", "warm"),
+    ],
+)
+def test_a_member_of_the_fork_s_core_with_a_container_s_name(fork, port, use, refused):
+    fork.write("include/caffe/syncedmem.hpp", SYNCED)
+    fork.layer("Shift", body=use)
+    output = port("Shift", fails=bool(refused))
+    assert (f"uses {refused} of its fork's core (include/caffe/syncedmem.hpp" in output) == bool(refused)
+
+
+@pytest.mark.parametrize(("owner", "refused"), [("Bank", True), ("ShiftLayer", False)])
+def test_a_function_of_the_fork_s_layer_that_a_copied_class_has_too(fork, port, owner, refused):
+    """this->f() is Layer's, unless the layer's own class declares it."""
+    core = (ROOT / "include/caffe/layer.hpp").read_text()
+    at = core.index("virtual ~Layer()")
+    fork.write("include/caffe/layer.hpp", core[:at] + "int get_scratch(int n) { return n; }\n  " + core[at:])
+    fork.write(
+        "include/caffe/bank.hpp", "namespace caffe { class Bank { public: int get_scratch(int n); }; }\n"
+    )
+    members = "" if owner == "Bank" else "  int get_scratch(int n) { return 2 * n; }\n"
+    fork.layer("Shift", includes='#include "caffe/bank.hpp"', members=members, body="this->get_scratch(3);")
+    output = port("Shift", fails=refused)
+    assert ("uses get_scratch of its fork's core" in output) == refused
+
+
+LOST = """syntax = "proto2";
+package caffe;
+message LayerParameter {
+  optional string name = 1;
+  optional string type = 2;
+  optional ShiftParameter shift_param = 140;
+  optional LostParameter lost_param = 143;
+}
+message ShiftParameter { optional float by = 1; }
+"""
+
+
+@pytest.mark.parametrize(("field", "refused"), [("shift_param", False), ("lost_param", True)])
+def test_a_field_whose_message_the_tree_lacks(fork, port, field, refused):
+    fork.write("src/caffe/proto/caffe.proto", LOST)
+    fork.layer("Shift", body=f"this->layer_param_.{field}();")
+    output = port("Shift", fails=refused)
+    assert ("reads lost_param, which no message of the tree has" in output) == refused

@@ -199,7 +199,7 @@ def test_an_error_names_what_is_to_be_typed(asked, monkeypatch, capsys):
 
 def test_several_shapes_that_are_to_be_typed():
     said = net.as_typed("a: shapes={'x': (...)}\nb: shapes={'im_info': (...)}\nc: shapes={'x': (...)}")
-    assert said.splitlines()[-1] == 'Together: SHAPES="x=1,3,... im_info=1,3,..."'
+    assert said.splitlines()[-1] == "Together: SHAPES='x=1,3,... im_info=1,3,...'"
     assert "Together" not in net.as_typed("a: shapes={'x': (...)}\nc: shapes={'x': (...)}")
 
 

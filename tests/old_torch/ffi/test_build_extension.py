@@ -76,3 +76,53 @@ def test_two_packages_of_one_name_and_a_second_build(tmp_path, capsys):
         x = torch.zeros(2)
         module.f(x)
         assert x.tolist() == [i, i]
+
+
+DESCRIBED = """
+#include <TH/TH.h>
+int f(THFloatTensor *x) {
+  THDescBuff s = THFloatTensor_sizeDesc(x);
+  THError("expected 3 dimensions, got a tensor of %s", s.str);
+  return 1;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [((), "[1]"), ((5,), "[5]"), ((5, 4), "[5 x 4]"), ((1,) * 40, "[1" + " x 1" * 14 + " ...]")],
+)
+def test_a_tensor_s_sizes_as_text(tmp_path, shape, said):
+    base = folder_with(tmp_path, x_h="int f(THFloatTensor *x);", x_c=DESCRIBED)
+    create_extension("_sizes.x", "x.h", ["x.c"], relative_to=base).build()
+    spec = importlib.util.spec_from_file_location("_sizes.x", tmp_path / "_sizes" / "x" / "__init__.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["_sizes.x"] = module
+    spec.loader.exec_module(module)
+    with pytest.raises(RuntimeError) as raised:
+        module.f(torch.ones(shape) if shape else torch.ones(1)[0])
+    assert f"got a tensor of {said}" in str(raised.value)
+    assert len(said) < 64
+
+
+ATEN = """
+#include <THC/THC.h>
+#include <ATen/ATen.h>
+THCState *state = at::globalContext().thc_state;
+extern "C" int f(THCudaTensor *x) { return THCudaTensor_getDevice(state, x) + THCudaTensor_nElement(state, x); }
+"""
+
+
+def test_a_state_from_aten_and_the_device_of_the_processor(tmp_path):
+    """PyTorch 0.4's. The libraries are torch's own; the processor stands in for GPU 0."""
+    (tmp_path / "x.cpp").write_text(ATEN)
+    folder_with(tmp_path, x_h="int f(THCudaTensor *x);")
+    (tmp_path / "build.py").write_text(
+        "from torch.utils.ffi import create_extension\n"
+        "create_extension('_aten.x', ['x.h'], ['x.cpp'], relative_to=__file__, with_cuda=True,\n"
+        "                 libraries=['ATen', '_C', 'cudart', 'caffe2']).build()\n"
+    )
+    (tmp_path / "use.py").write_text("import torch\nfrom _aten import x\nprint(x.f(torch.ones(5).cuda()))\n")
+    built = run(tmp_path, "build.py")
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert run(tmp_path, "use.py").stdout.split()[-1] == "5"

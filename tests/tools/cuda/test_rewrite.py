@@ -128,9 +128,9 @@ OTHER = "__global__ void scale(float* x) { x[threadIdx.x] = 0; }\n"
         (
             SCALE,
             "CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS",
-            "vector_blocks(n, scale), ::caffe::kVectorThreads",
+            "vector_blocks(n, scale), ::cuffi::kVectorThreads",
         ),
-        (SCALE, "CAFFE_GET_BLOCKS(n), caffe::CAFFE_CUDA_NUM_THREADS , 0, s", "::caffe::kVectorThreads, 0, s"),
+        (SCALE, "CAFFE_GET_BLOCKS(n), caffe::CAFFE_CUDA_NUM_THREADS , 0, s", "::cuffi::kVectorThreads, 0, s"),
         (SCALE, "CAFFE_GET_BLOCKS(n), 256", None),
         (SCALE, "CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS / 2", None),
         (SCALE, "CAFFE_GET_BLOCKS(n) + 1, CAFFE_CUDA_NUM_THREADS", None),

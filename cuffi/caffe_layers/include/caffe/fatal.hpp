@@ -3,7 +3,7 @@
 
 #include "caffe/util/device_alternate.hpp"  // caffe::Error, the base, is what CUDA_CHECK throws
 
-namespace caffe {
+namespace cuffi {
 
 // A failed CHECK or LOG(FATAL). what(): "file.cpp:12: Check failed: a == b (1 vs. 2) message".
 class Fatal : public Error {
@@ -17,4 +17,4 @@ class NotImplemented : public Fatal {
   using Fatal::Fatal;
 };
 
-}  // namespace caffe
+}  // namespace cuffi

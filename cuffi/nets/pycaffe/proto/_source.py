@@ -48,7 +48,7 @@ def _read(file: Path) -> Parameters:
     """A file's messages. The output of cuffi/caffe_layers/make/proto.py is kept in load's cache."""
     tool = (toolkit.root() / "tools" / "caffe" / "proto.py").read_bytes()
     key = hashlib.sha256(file.read_bytes() + tool).hexdigest()[:32]
-    place = cache.folder() / f"proto-{key}"
+    place = cache.subfolder(f"proto-{key}")
     if not (place / DESCRIPTOR).exists():
         with tempfile.TemporaryDirectory(dir=cache.folder()) as made:
             shutil.copyfile(file, Path(made, "caffe.proto"))
@@ -71,6 +71,5 @@ def _read(file: Path) -> Parameters:
                 raise CaffeValueError(
                     f"{file}:\n{(done.stderr or done.stdout).replace(made, str(file.parent)).strip()}"
                 )
-            place.mkdir(exist_ok=True)
             os.replace(f"{made}/{DESCRIPTOR}", place / DESCRIPTOR)
     return Parameters(place)

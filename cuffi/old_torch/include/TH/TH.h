@@ -39,7 +39,7 @@ typedef struct THTensor {
   int nDimension;
   THStorage* storage;
   ptrdiff_t storageOffset;
-  int device;  // -1: the processor
+  int device;  // -1: the processor, which X_getDevice calls 0, because it stands in for a GPU
 } THTensor;
 typedef struct THGenerator THGenerator;
 typedef struct THHalf {
@@ -84,6 +84,20 @@ TH_INLINE int th_is_contiguous(const THTensor* t) {
 TH_INLINE int th_same_size(const THTensor* a, const THTensor* b) {
   return a->nDimension == b->nDimension && !memcmp(a->size, b->size, (size_t)a->nDimension * sizeof(long));
 }
+// "[2 x 3]", for a message; cut if it is long.
+#define TH_DESC_BUFF_LEN 64
+typedef struct THDescBuff {
+  char str[TH_DESC_BUFF_LEN];
+} THDescBuff;
+TH_INLINE THDescBuff th_size_desc(const THTensor* t) {
+  THDescBuff text;
+  int at = snprintf(text.str, TH_DESC_BUFF_LEN, "[");
+  for (int i = 0; i < t->nDimension && at < TH_DESC_BUFF_LEN; ++i)
+    at += snprintf(text.str + at, (size_t)(TH_DESC_BUFF_LEN - at), i ? " x %ld" : "%ld", t->size[i]);
+  if (at < TH_DESC_BUFF_LEN) at += snprintf(text.str + at, (size_t)(TH_DESC_BUFF_LEN - at), "]");
+  if (at >= TH_DESC_BUFF_LEN) snprintf(text.str + TH_DESC_BUFF_LEN - 5, 5, "...]");
+  return text;
+}
 TH_INLINE ptrdiff_t th_place(const THTensor* t, int dimensions, long a, long b) {
   const long index[2] = {a, b};
   ptrdiff_t place = 0;
@@ -115,7 +129,8 @@ TH_INLINE ptrdiff_t th_place(const THTensor* t, int dimensions, long a, long b) 
   TH_INLINE ptrdiff_t X##_numel P(const X* t) { return th_elements(t); }                  \
   TH_INLINE int X##_isContiguous P(const X* t) { return th_is_contiguous(t); }            \
   TH_INLINE int X##_isSameSizeAs P(const X* t, const X* u) { return th_same_size(t, u); } \
-  TH_INLINE int X##_getDevice P(const X* t) { return t->device; }
+  TH_INLINE int X##_getDevice P(const X* t) { return t->device < 0 ? 0 : t->device; }     \
+  TH_INLINE THDescBuff X##_sizeDesc P(const X* t) { return th_size_desc(t); }
 
 #define TH_SIZES(X, P)                                                                                    \
   TH_INLINE void X##_resize1d P(X* t, long a) { th_torch("resize", "tl", t, a); }                         \

@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 
 typedef struct THCState THCState;
+typedef THDescBuff THCDescBuff;
 // Extensions declare it themselves: `extern THCState *state;`.
 TH_EXTERNC void* th_stream(void);
 TH_EXTERNC int th_device(void);
