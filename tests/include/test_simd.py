@@ -77,7 +77,8 @@ UNARY = {
     "__vneg": lambda x, high: -x,
     "__vnegss": lambda x, high: min(-x, high),
 }
-TEXT = "__global__ void all(const int n, const unsigned* a, const unsigned* b, int64_t* o) {\n CUDA_KERNEL_LOOP(i, n) {\n"
+TEXT = "__global__ void all(const int n, const unsigned* a, const unsigned* b, int64_t* o) {\n"
+TEXT += " CUDA_KERNEL_LOOP(i, n) {\n"
 TEXT += "".join(f"  o[{k} * n + i] = {name}(a[i], b[i]);\n" for k, name in enumerate(TABLE))
 TEXT += (
     " }\n}\n__global__ void one(const int n, const unsigned* a, int64_t* o) {\n CUDA_KERNEL_LOOP(i, n) {\n"
