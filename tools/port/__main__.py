@@ -30,8 +30,8 @@ from .loose import tree_of
 from .names import Names
 from .plan import Pick
 from .refusals import refusals
-from .report import FAILED, REFUSED, Row, compiled_in, counts, kept_log, show, status, write_json
 from .toolkit_headers import ROOT, Toolkit
+from .verdicts import FAILED, REFUSED, Row, compiled_in, counts, kept_log, show, status, write_json
 from .write_folder import folder_name, write_folder
 
 PROGRESS = console(stderr=True)
