@@ -31,8 +31,7 @@ from .loose import tree_of
 from .names import Names
 from .plan import Pick
 from .refusals import refusals
-from .report import FAILED, REFUSED, Row, compiled_in, counts, kept_log, show, status, write_json
-from .toolkit_headers import Toolkit
+from .toolkit_headers import WING, Toolkit
 from .verdicts import FAILED, REFUSED, Row, compiled_in, counts, kept_log, show, status, write_json
 from .write_folder import folder_name, write_folder
 

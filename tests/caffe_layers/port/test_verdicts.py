@@ -6,13 +6,8 @@ from pathlib import Path
 
 import pytest
 
-<<<<<<<< HEAD:tests/caffe_layers/port/test_report.py
-from cuffi.caffe_layers.port import report
-from cuffi.caffe_layers.port.report import Row
-========
 from cuffi.caffe_layers.port import verdicts
 from cuffi.caffe_layers.port.verdicts import Row
->>>>>>>> w-door:tests/caffe_layers/port/test_verdicts.py
 
 
 @pytest.mark.parametrize(
