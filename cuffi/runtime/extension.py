@@ -69,7 +69,7 @@ def of_torch() -> dict:
         "modes": torch._C._len_torch_dispatch_stack,
         "tracing": torch._C._is_tracing,
         "autocasting": torch._C._is_any_autocast_enabled,
-        "profiling": torch._C._autograd._profiler_enabled,
+        "profiling": torch.autograd._profiler_enabled,
         "function_modes": torch._C._len_torch_function_stack,
         "is_included": torch._C._dispatch_tls_is_dispatch_key_included,
         "pre_dispatch": torch._C.DispatchKey.PreDispatch,
