@@ -37,8 +37,8 @@ from ._pycaffe.pycaffe_net import Net
 from ._pycaffe.solver import CLASSES as _SOLVERS
 from ._pycaffe.solver import Solver, get_solver
 from ._runtime import CaffeRuntimeError as _CaffeRuntimeError
-from ._solver.log import formed as _formed
-from ._solver.log import to_stderr as _to_stderr
+from ._solver.caffe_log import formed as _formed
+from ._solver.caffe_log import to_stderr as _to_stderr
 
 __version__ = "1.0.0"  # the version of the pycaffe that has these names
 __all__ = [

@@ -28,8 +28,8 @@ from .._python2 import Tree, folders_of_user
 from .._runtime import CaffeError, CaffeRuntimeError, CaffeTypeError, CaffeValueError, describe, some
 from . import mode
 from .blobs import Input, Layers, Names, NetBlob, layer_blobs
-from .errors import as_runtime
 from .io import Transformer
+from .runtime_errors import as_runtime
 
 _OF_TRANSFORMER = (
     "preprocess",

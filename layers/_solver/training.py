@@ -23,8 +23,8 @@ from .._net import caffe_net
 from .._net.net import CaffeNet
 from .._net.phases import TEST, TRAIN, State
 from .._runtime import CaffeError, CaffeTypeError, CaffeValueError, describe, some
+from .caffe_log import formed, scores, to_stderr
 from .interrupt import deferred
-from .log import formed, scores, to_stderr
 from .optimizer import caffe_solver, unwrapped
 from .solver_prototxt import Settings, read_settings
 from .solverstate import load_solverstate, newest, save_solverstate
