@@ -29,8 +29,8 @@ from .nets.pycaffe.proto import caffe_pb2 as _caffe_pb2
 from .nets.pycaffe.pycaffe_net import Net
 from .nets.pycaffe.solver import CLASSES as _SOLVERS
 from .nets.pycaffe.solver import Solver, get_solver
-from .nets.solver.log import formed as _formed
-from .nets.solver.log import to_stderr as _to_stderr
+from .nets.solver.caffe_log import formed as _formed
+from .nets.solver.caffe_log import to_stderr as _to_stderr
 from .nets.stock import stock_types as _stock_types
 
 __version__ = "1.0.0"  # the version of the pycaffe that has these names

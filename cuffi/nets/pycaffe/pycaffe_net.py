@@ -28,8 +28,8 @@ from ..net.schedule import calls_of
 from ..python2 import Tree, folders_of_user
 from . import mode
 from .blobs import Input, Layers, Names, NetBlob, layer_blobs
-from .errors import as_runtime
 from .io import Transformer
+from .runtime_errors import as_runtime
 
 _OF_TRANSFORMER = (
     "preprocess",

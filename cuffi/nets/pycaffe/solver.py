@@ -10,8 +10,8 @@ from ..solver.solver_prototxt import Settings, read_settings
 from ..solver.training import Training
 from ..solver.updates import RULES
 from . import mode
-from .errors import as_runtime
 from .pycaffe_net import Net
+from .runtime_errors import as_runtime
 
 
 class _Loop(Training):

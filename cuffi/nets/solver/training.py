@@ -23,8 +23,8 @@ from ..data.loader import data_loaders, merged
 from ..net import caffe_net
 from ..net.net import CaffeNet
 from ..net.phases import TEST, TRAIN, State
+from .caffe_log import formed, scores, to_stderr
 from .interrupt import deferred
-from .log import formed, scores, to_stderr
 from .optimizer import caffe_solver, unwrapped
 from .solver_prototxt import Settings, read_settings
 from .solverstate import load_solverstate, newest, save_solverstate

@@ -322,19 +322,6 @@ def test_nets_without_files(net, runs, tmp_path, monkeypatch, capsys):
         assert "runs Python code, rows.Rows. If you trust it" in capsys.readouterr().err
 
 
-def test_dummies_change_unless_they_are_constant(tmp_path):
-    (tmp_path / "net.prototxt").write_text(PLAIN + IP + LOSS)
-    (tmp_path / "solver.prototxt").write_text(
-        f'net: "{tmp_path}/net.prototxt" base_lr: 0 lr_policy: "fixed" random_seed: 1'
-    )
-    seen = []
-    training = Training(tmp_path / "solver.prototxt", log=lambda line: None)
-    training.net.register_forward_pre_hook(lambda net, args, kwargs: seen.append(kwargs), with_kwargs=True)
-    training.step(2)
-    assert torch.equal(seen[0]["t"], torch.full((4, 1), 2.0)) and torch.equal(seen[1]["t"], seen[0]["t"])
-    assert not torch.equal(seen[0]["x"], seen[1]["x"]) and abs(seen[0]["x"].std() - 1) < 0.9
-
-
 def test_a_loss_that_is_not_finite_is_said_once(tmp_path):
     (tmp_path / "net.prototxt").write_text(PLAIN + IP + LOSS)
     (tmp_path / "solver.prototxt").write_text(
@@ -350,7 +337,7 @@ def test_a_loss_that_is_not_finite_is_said_once(tmp_path):
 
 
 def test_paths_begin_where_make_was_called(tmp_path):
-    """`make -C toolkit train SOLVER=s.prototxt` in the user's folder: all files are there."""
+    """`make -C toolkit train SOLVER=s.prototxt` in the user's folder: net, snapshots and curve are there."""
     (tmp_path / "net.prototxt").write_text(PLAIN + IP + LOSS)
     (tmp_path / "s.prototxt").write_text(
         'net: "net.prototxt" base_lr: 0.1 lr_policy: "fixed" max_iter: 1 display: 1 snapshot_prefix: "out/a"'
