@@ -55,9 +55,9 @@ __thread size_t shared_size = 0;
 namespace {
 
 constexpr int64_t kMaxThreadsPerBlock = 1024;
-constexpr int64_t kPartElements = 1 << 15;   // kRange: large beside a call, small enough to balance
-constexpr double kThreadPaysOff = 100e-6;    // seconds of work for which one more host thread pays
-constexpr size_t kMostBlocksAtOnce = 1024;   // that wait for each other
+constexpr int64_t kPartElements = 1 << 15;  // kRange: large beside a call, small enough to balance
+constexpr double kThreadPaysOff = 100e-6;   // seconds of work for which one more host thread pays
+constexpr size_t kMostBlocksAtOnce = 1024;  // that wait for each other
 constexpr double kHelpAfter = 1e-3, kFullAfter = 1,
                  kLostAfter = 60;  // seconds in which all threads of a block spin
 
