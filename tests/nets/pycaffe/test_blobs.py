@@ -86,7 +86,7 @@ def test_what_the_lists_and_dicts_refuse(net):
         (lambda: blobs.append(blobs[0]), RuntimeError, "computes with 2 blobs"),
         (lambda: blobs.__delitem__(1), RuntimeError, "computes with 2 blobs"),
         (lambda: empty.add_blob(1), RuntimeError, "computes with 0 blobs"),
-        (lambda: cuffi.__setitem__(0, layers[1]), RuntimeError, "Share its blobs"),
+        (lambda: layers.__setitem__(0, layers[1]), RuntimeError, "Share its blobs"),
         (lambda: setattr(net, "blobs", {}), AttributeError, ""),
     ):
         with pytest.raises(kind, match=words):
