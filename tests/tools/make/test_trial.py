@@ -118,9 +118,9 @@ def test_a_child_for_the_rest(settings, monkeypatch, tmp_path):
     """A process that crashes affects only its own layer; its message is one line."""
 
     def outcome_of(folder, settings):
-        if name == "killed[b]":
+        if folder.name == "killed[b]":
             os.kill(os.getpid(), signal.SIGKILL)
-        return Outcome("host", "a\tb\nc", "1e-3", f"{os.getpid()} us", "[x]\n\0" if name == "bad" else "")
+        return Outcome("host", "a\tb\nc", "1e-3", f"{os.getpid()} us", "[x]\n\0" if folder.name == "bad" else "")
 
     monkeypatch.setattr(trial, "outcome_of", outcome_of)
     names = ["first", "killed[b]", "bad", "last"]
