@@ -16,15 +16,26 @@ from .run_make import CaffeBuildError
 PROLOGUE = b'#include "caffe_cuda_macro.h"\n'
 
 
+# Words of an extension of torch/extension.h.
+OF_TORCH = re.compile(r"#\s*include\s*<(torch|ATen|c10|pybind11)/|\b(torch|at)::Tensor\b")
+KERNEL = re.compile(r"\b__global__\b|<<<")
+
+
 def load_inline(
     name: str,
-    cuda_source: str,
-    declarations: str | None = None,
+    cuda_source=None,
+    declarations=None,
+    functions=None,
     *,
     arch: str | None = None,
     backends: Iterable[str] | None = None,
+    **of_torch,
 ) -> ModuleType:
     """Build a string of CUDA and import it. If the cache has the build, no compiler starts.
+
+    torch's own load_inline(name, cpp_sources, cuda_sources, functions=[...]) has the same name: a call with one of its
+    arguments, or with a string that includes torch/extension.h or names torch::Tensor, is that
+    (old_torch/cpp_extension.py).
 
     Args:
         name: the layer's name. Error messages and torch's names of its operators begin with it.
@@ -44,6 +55,16 @@ def load_inline(
         CaffeBuildError: it does not build. The message has the string's line numbers.
         CaffeRuntimeError: the cache folder, make or a compiler is missing or cannot be used.
     """
+    if functions is not None or of_torch or (isinstance(cuda_source, str) and OF_TORCH.search(cuda_source)):
+        from ..old_torch import cpp_extension
+
+        names = ("cpp_sources", "cuda_sources")
+        if declarations is None and isinstance(cuda_source, str) and KERNEL.search(cuda_source):
+            names = ("cuda_sources", "cpp_sources")
+        given = dict(zip(names, (cuda_source or "", declarations or ""), strict=True)) | {
+            "functions": functions
+        }
+        return cpp_extension.load_inline(name, **(given | of_torch), arch=arch, backends=backends)
     _check(name, cuda_source, declarations)
     settings, chosen = settings_for("load_inline", arch, backends)
     folder = PurePosixPath(name)

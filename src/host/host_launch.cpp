@@ -36,6 +36,13 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
+// A library whose functions hold the interpreter's lock defines them: it gives the lock back during a launch, as Python
+// goes on while a GPU works.
+extern "C" {
+__attribute__((weak, visibility("hidden"))) void* caffe_unlock();
+__attribute__((weak, visibility("hidden"))) void caffe_relock(void* state);
+}
+
 __thread uint3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace cuda_host {
@@ -577,10 +584,12 @@ void run_grid(Mode mode, const char* name, void (*call)(const void*), const void
   blockDim = block;
   const int64_t blocks = int64_t(grid.x) * grid.y * grid.z;
   struct Launched {
+    void* const lock = caffe_unlock ? caffe_unlock() : nullptr;
     Launched() { interrupted = false, signals::launching = true; }
     ~Launched() {
       signals::launching = in_kernel = false;
       race_finder.end_launch();
+      if (lock) caffe_relock(lock);
     }
   } launched;
   signals::install();

@@ -1,0 +1,3 @@
+#pragma once
+#include <aten/bind.h>
+#include <aten/dispatch.h>

@@ -1,0 +1,3 @@
+#pragma once
+#include <aten/dispatch.h>
+#include <aten/library.h>
