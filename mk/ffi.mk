@@ -29,8 +29,9 @@ ffi_wrapper  = $(call step,FFI,$(1),$@.log,$(PYTHON) build_ffi.py $< $@ \
 ATEN_PLAIN  := -w -fpermissive -DWITH_CUDA
 ATEN_host    = -DCAFFE_HOST_BACKEND=1 -idirafter include/host $(SANITIZER_$(SANITIZE:races=))
 ATEN_cuda    = $(CUDA_INCLUDE)
-# torch compiles without Caffe's macros, so a failed assert is an error. nvcc gets the four macros that torch gives it.
-aten_own     = $(filter-out -std=% -DNDEBUG -DUSE_CUDA,$(1))
+# torch compiles without Caffe's macros, so a failed assert is an error. The extension's headers come first. nvcc gets
+# the four macros that torch gives it.
+aten_own     = $(filter-out -std=% -DNDEBUG -DUSE_CUDA -Iinclude,$(1))
 ATEN_NVCC   := --extended-lambda -w -DWITH_CUDA $(patsubst %,-D__CUDA_NO_%__,HALF_OPERATORS HALF_CONVERSIONS \
                BFLOAT16_CONVERSIONS HALF2_OPERATORS)
 # aten_cpp, aten_kernel(backend, what, includes and macros), aten_runtime(backend, includes), aten_wrapper(module,

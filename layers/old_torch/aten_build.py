@@ -5,6 +5,7 @@ import json
 import os
 import re
 import sys
+import sysconfig
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -104,15 +105,16 @@ class TorchExtension:
         flags += [f"-DTORCH_EXTENSION_NAME={self.short}", "-DTORCH_API_INCLUDE_EXTENSION_H"]
         if self.with_kernels and any(HALVES.search(text) for text in texts):
             flags.append("-DATEN_WITH_HALF")
+        if any("Python.h" in text for text in texts):
+            flags.append(f"-I{sysconfig.get_paths()['include']}")
         # An extension's own PyInit function is called by ours.
-        own_init = any(re.search(r"\bPyInit_", text) for text in texts)
-        if own_init:
+        if any(re.search(r"\bPyInit_", text) for text in texts):
             flags.append(f"-DPyInit_{self.short}=aten_own_init")
         return {
             "name": self.short, "module": self.short, "with_cuda": self.with_kernels, "headers": [], "local": [],
             "sources": [str(s) for s in self.sources if s.suffix not in KERNELS],
             "kernels": [{"source": str(s), "flags": []} for s in self.sources if s.suffix in KERNELS],
-            "service": f"{__package__}.aten_service", "edge": digest(), "own_init": own_init,
+            "service": f"{__package__}.aten_service", "edge": digest(),
             "include": str(HERE / "include"), "src": str(HERE / "src"), "flags": flags, "objects": [],
             "cxx": _passed(self.cxx), "cuda": _passed(self.nvcc),
             "nvcc": [word for word in self.nvcc if OF_NVCC.match(word)], "std": _standard(self.cxx + self.nvcc),

@@ -53,8 +53,9 @@ def text_of(names: set[str]) -> str:
     methods, functions, seen = [], [], set()
     for schema in _schemas():
         short = schema.name[6:]
-        found = declared(str(schema)) if short in names and short not in BY_HAND else None
-        if found is None or not _is_dispatched(found):
+        wanted = {short, f"{short}_out"} & names - BY_HAND
+        found = declared(str(schema)) if wanted else None
+        if found is None or found.name not in names or not _is_dispatched(found):
             continue
         types = found.name, *(re.sub(r" \w+( = .*)?$", "", p) for p in found.parameters)
         if types in seen:
@@ -80,7 +81,7 @@ def _schemas() -> list:
 
 def _is_dispatched(operation: Declared) -> bool:
     """TorchScript has further operations, on numbers and lists, that C++ lacks. They are not in the dispatcher."""
-    name = f"aten::{operation.name}.{operation.overload}".rstrip(".")
+    name = f"aten::{operation.name.removesuffix('_out')}.{operation.overload}".rstrip(".")
     try:
         torch._C._dispatch_has_kernel_for_dispatch_key(name, "CPU")
     except RuntimeError:
@@ -108,8 +109,12 @@ def declared(schema: str) -> Declared | None:
     parsed = [ARGUMENT.match(a) for a in split(rest[: rest.rindex(")")]) if a != "*"]
     if not all(parsed) or overload.endswith("hacked_twin"):
         return None
-    if any("!" in p["type"] for p in parsed[1:]):  # an `out` variant
-        return None
+    written = [p for p in parsed[1:] if "!" in p["type"]]
+    if written:  # an `out` variant; C++ has its tensor first
+        if len(written) > 1 or overload.rpartition("_")[2] != "out":
+            return None
+        parsed = [*written, *(p for p in parsed if p not in written)]
+        name = f"{name}_out"
     results = split(result[1:-1]) if result.startswith("(") else [result]
     kinds = [_plain(r.split(" ")[0]) for r in results]
     if any(k not in RESULTS for k in kinds) or any(_plain(p["type"]) not in TYPES for p in parsed):
@@ -163,14 +168,17 @@ def _default(kind: str, value: str | None) -> str | None:
 
 def _asked(operation: Declared, values: list[str]) -> str:
     """Statements that do the operation: the last has no `;`, and its value is a Value."""
-    strings = f'"{operation.name}", "{operation.overload}", "{",".join(operation.names)}"'
+    strings = (
+        f'"{operation.name.removesuffix("_out")}", "{operation.overload}", "{",".join(operation.names)}"'
+    )
     given = ", ".join(f"aten::of({value})" for value in values)
     return f"static const aten::Operation operation{{{strings}}}; ", f"aten::ask(operation, {{{given}}})"
 
 
 def _function(operation: Declared) -> str:
     first, asked = _asked(operation, operation.values)
-    head = f"inline {operation.result} {operation.name}({', '.join(operation.parameters)})"
+    result = "const Tensor&" if operation.name.endswith("_out") else operation.result
+    head = f"inline {result} {operation.name}({', '.join(operation.parameters)})"
     return f"AT_COLD {head} {{ {first}{_returned(operation, asked)} }}"
 
 
@@ -186,6 +194,8 @@ def _method(operation: Declared) -> str:
 
 
 def _returned(operation: Declared, asked: str) -> str:
+    if operation.name.endswith("_out"):
+        return f"return {asked}, {operation.names[0]}_;"
     if operation.result == "void":
         return f"{asked};"
     if "options.type_" in operation.values and operation.result == "Tensor":

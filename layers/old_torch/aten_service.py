@@ -203,6 +203,43 @@ def _set_grad(on: bool) -> bool:
     return before
 
 
+class _Node(torch.autograd.Function):
+    """Runs a torch::autograd::Function of C++ (include/aten/autograd.h)."""
+
+    @staticmethod
+    def forward(ctx, call, backward, *tensors):
+        ctx.call = backward
+        outputs, saved, dirty, not_differentiable, materialize = call(list(ctx.needs_input_grad[2:]))
+        ctx.save_for_backward(*saved)
+        ctx.mark_dirty(*dirty)
+        ctx.mark_non_differentiable(*not_differentiable)
+        ctx.set_materialize_grads(materialize)
+        return tuple(outputs)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        return None, None, *ctx.call(list(ctx.saved_tensors), list(grads))
+
+
+# How many random numbers of the processor's sequence kernels have taken, since it was seeded: (seed, offset).
+_taken = [0, 0]
+
+
+def _philox(count: int, where: torch.device) -> tuple[int, int]:
+    """(seed, offset) for a launch whose threads take `count` random numbers each."""
+    count = -(-count // 4) * 4
+    if where.type == "cuda":
+        generator = torch.cuda.default_generators[torch.cuda.current_device()]
+        offset = generator.get_offset()
+        generator.set_offset(offset + count)
+        seed = generator.initial_seed()
+    else:
+        seed = torch.initial_seed()
+        offset = _taken[1] if _taken[0] == seed else 0
+        _taken[:] = seed, offset + count
+    return seed - (1 << 64) * (seed >= 1 << 63), offset  # C++ has 64 bits
+
+
 def _setitem(tensor, index, value) -> None:
     tensor[tuple(index)] = value
 
@@ -210,6 +247,7 @@ def _setitem(tensor, index, value) -> None:
 OPERATORS = "add sub mul truediv mod lt gt le ge eq ne and_ or_ xor neg invert iadd isub imul itruediv"
 SPECIAL: dict[str, Callable] = {name: getattr(operator, name) for name in OPERATORS.split()}
 SPECIAL |= {
+    "autograd": lambda call, backward, tensors: list(_Node.apply(call, backward, *tensors)),
     "as_number": lambda t: t[0],
     "backward": lambda t, gradient: t.backward(gradient),
     "bytes": lambda n, where: torch.empty(n, dtype=torch.uint8, device=where),
@@ -236,6 +274,7 @@ SPECIAL |= {
     "logical_not": torch.logical_not,
     "manual_seed": torch.manual_seed,
     "num_threads": torch.get_num_threads,
+    "philox": _philox,
     "repr": repr,
     "requires_grad": lambda t: t.requires_grad,
     "requires_grad_": Tensor.requires_grad_,
@@ -249,6 +288,70 @@ SPECIAL |= {
     "tensor": lambda data, dtype, where: torch.tensor(data, dtype=dtype, device=where),
     "to": _to,
     "not_deterministic": lambda what: _not_deterministic(what),
+}
+
+
+# Those of py::object and py::class_ (include/aten/object.h, class.h).
+
+
+class _Missing:
+    """An attribute or an entry that is not there, which C++ may be about to set."""
+
+    def __init__(self, error: Exception):
+        self.error = error
+
+
+def _try(get: Callable, owner, key):
+    try:
+        return get(owner, key)
+    except (AttributeError, KeyError, IndexError) as error:
+        return _Missing(error)
+
+
+def _there(value):
+    if isinstance(value, _Missing):
+        raise value.error
+    return value
+
+
+def _put_in_class(owner: type, kind: str, name: str, function: Callable) -> None:
+    def method(self, *arguments, **named):
+        return function(self, *arguments, **named)
+
+    method.__name__ = name
+    if kind == "setter":
+        setattr(owner, name, vars(owner)[name].setter(method))
+    else:
+        setattr(owner, name, {"static": staticmethod(function), "getter": property(method)}.get(kind, method))
+
+
+def _instance(kind: type, held):
+    made = kind.__new__(kind)
+    made._held = held
+    return made
+
+
+SPECIAL |= {
+    "append": list.append,
+    "call": lambda function, arguments: _there(function)(*arguments),
+    "class": lambda name: type(name, (), {}),
+    "class_name": lambda kind: kind.__name__,
+    "contains": lambda owner, key: key in _there(owner),
+    "dict": dict,
+    "getattr": lambda owner, name: _try(getattr, _there(owner), name),
+    "getentry": lambda owner, key: _try(operator.getitem, _there(owner), key),
+    "hasattr": lambda owner, name: hasattr(_there(owner), name),
+    "hold": lambda instance, held: setattr(instance, "_held", held),
+    "instance": _instance,
+    "is": lambda a, b: a is b,
+    "len": lambda owner: len(_there(owner)),
+    "list": list,
+    "nth": lambda owner, i: owner[i],
+    "print": print,
+    "put_in_class": _put_in_class,
+    "same": _there,
+    "setattr": setattr,
+    "setentry": operator.setitem,
 }
 
 

@@ -22,7 +22,7 @@ from .aten_library import BESIDE, libraries_of, module_of
 
 # What setup.py files ask for, to choose between CppExtension and CUDAExtension.
 CUDA_HOME = os.environ.get("CUDA_HOME") or "/usr/local/cuda"
-CUDNN_HOME = ROCM_HOME = ROCM_VERSION = SYCL_HOME = None
+CUDNN_HOME = HIP_HOME = ROCM_HOME = ROCM_VERSION = SYCL_HOME = None
 IS_HIP_EXTENSION = IS_WINDOWS = IS_MACOS = False
 IS_LINUX = True
 SUBPROCESS_DECODE_ARGS = ()

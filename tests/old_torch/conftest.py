@@ -24,9 +24,16 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess:
 
 
 @pytest.fixture(scope="session")
-def values(session_cache):
-    """The module of values.cpp."""
+def extensions(session_cache):
+    """Builds go to the session's cache, with the tree's own objects."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUFFI_CACHE", str(session_cache))
+        patch.setenv("NVCC", "")
         patch.setattr(recipe, "core_in", lambda cache: CORE.core)
-        return cpp_extension.load("values", [SOURCES / "values.cpp"])
+        yield session_cache
+
+
+@pytest.fixture(scope="session")
+def values(extensions):
+    """The module of values.cpp."""
+    return cpp_extension.load("values", [SOURCES / "values.cpp"])

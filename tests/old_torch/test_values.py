@@ -59,6 +59,8 @@ def test_memory(values):
     assert x.tolist() == [[0, 9, 2], [3, 9, 5]]
     values.grow(y := torch.empty(0))
     assert y.shape == (4, 2)
+    values.product(w := torch.empty(0), a := torch.randn(2, 3), b := torch.randn(3, 4))
+    torch.testing.assert_close(w, a @ b)
     values.assign(z := torch.zeros(4, 2))
     assert z.tolist() == [[3, 3], [3, 0], [0, 7], [0, 7]]
 

@@ -7,7 +7,6 @@ The job (layers/old_torch/aten_build.py) has what build_library.py lists, and
     edge            the digest of the toolkit's files that the library is made of
     include, src    the folders of layers/old_torch
     declared        the folder of aten_operations.inc
-    own_init        does the extension define a PyInit function itself?
     cxx, cuda       options for .cpp and for .cu
     nvcc            options for .cu that only nvcc knows
     std             the C++ standard
@@ -76,13 +75,12 @@ class TorchRules(LibraryRules):
 def source_of(job: dict, backend: str) -> str:
     """The C++ of the PyInit function. build_ffi.py compiles it with the edge's macros in front."""
     on_host = BACKENDS[backend].on_host and bool(job["kernels"])
-    own = "aten_own_init" if job["own_init"] else "nullptr"
     values = [json.dumps(job["module"]), json.dumps(job["service"]), json.dumps(job["edge"])]
-    values += [str(on_host).lower(), "aten_fill", own]
+    values += [str(on_host).lower(), "aten_fill", "aten_own_init"]
     return "\n".join([
         '#include "ffi_guard.h"', "#include <aten/module.h>", 'extern "C" {',
         '__attribute__((weak, visibility("hidden"))) void aten_fill(void* module);',
-        '__attribute__((visibility("hidden"))) void* aten_own_init();' if job["own_init"] else "",
+        '__attribute__((weak, visibility("hidden"))) void* aten_own_init();',
         f"const AtenModule aten_module = {{{', '.join(values)}}};",
         "int aten_guarded(void (*run)(void*), void* data) { return caffe_guard([&] { return run(data), 0; }); }",
         "const char* aten_left_by() { return caffe_last_error(); }",

@@ -294,6 +294,7 @@ Value pairs_of(PyObject* dict) {
 Value object_of(PyObject* o) {
   Value v(Value::kObject);
   v.object = std::shared_ptr<void>(new_reference(o), [](void* held) {
+    if (!Py_IsInitialized()) return;
     const Locked lock;
     Py_DECREF(static_cast<PyObject*>(held));
   });
@@ -353,6 +354,11 @@ bool is_in_place(const char* name) {
   const size_t n = strlen(name);
   return n > 1 && name[n - 1] == '_' && name[n - 2] != '_';
 }
+// So do operations with an `out`, which is passed first.
+bool has_out(const char* overload) {
+  const size_t n = strlen(overload);
+  return n >= 3 && !strcmp(overload + n - 3, "out");
+}
 Value answer(PyObject* found, const Values& arguments, bool changes) {
   const Owned keep(sure(found));
   if (!changes || arguments.empty() || !arguments[0].tensor.get()) return value_of(found);
@@ -383,14 +389,18 @@ Values placed(const Bound& b, PyObject* args, PyObject* named) {
   const Py_ssize_t n = PyTuple_Size(args), by_name = named ? PyDict_Size(named) : 0;
   given.reserve(b.count);
   if (static_cast<size_t>(n) > b.count) throw Mismatch(expected(b, n + by_name));
-  for (Py_ssize_t i = 0; i < n; ++i) given.push_back(value_of(PyTuple_GetItem(args, i)));
+  const auto take = [&](PyObject* one) {
+    const bool whole = given.size() < b.objects.size() && b.objects[given.size()];
+    given.push_back(whole ? object_of(one) : value_of(one));
+  };
+  for (Py_ssize_t i = 0; i < n; ++i) take(PyTuple_GetItem(args, i));
   Py_ssize_t used = 0;
   for (size_t i = given.size(); i < b.count; ++i) {
     PyObject* const one =
         named && i < b.names.size() ? PyDict_GetItemString(named, b.names[i].c_str()) : nullptr;
     used += one != nullptr;
     if (one)
-      given.push_back(value_of(one));
+      take(one);
     else if (i < b.defaults.size() && b.defaults[i])
       given.push_back(*b.defaults[i]);
     else
@@ -473,6 +483,16 @@ PyObject* function_of(std::vector<Bound> all) {
                  made.all[0].doc.c_str()};
   const Owned self(PyCapsule_New(&made, nullptr, nullptr));
   return sure(PyCFunction_NewEx(&made.method, self.get(), nullptr));
+}
+
+// A function that goes when Python drops it. Its PyMethodDef is in its `self`, which CPython releases last.
+PyObject* closure_of(Bound bound) {
+  auto* const made = new Overloads{{std::move(bound)}, {}};
+  made->method = {made->all[0].name.c_str(), PY_METHOD(run), METH_VARARGS | METH_KEYWORDS, nullptr};
+  const Owned self(sure(PyCapsule_New(made, nullptr, [](PyObject* capsule) {
+    delete static_cast<Overloads*>(PyCapsule_GetPointer(capsule, nullptr));
+  })));
+  return sure(PyCFunction_NewEx(&made->method, self.get(), nullptr));
 }
 
 // ------------------------------------------------------------------------------------------------------- modules
@@ -599,14 +619,38 @@ Value ask(const Operation& operation, const Values& arguments) {
     if (PyDict_SetItem(named.get(), PyTuple_GetItem(names, static_cast<Py_ssize_t>(i - by_place)), one.get()))
       raise();
   }
-  return answer(PyObject_Call(function, given.get(), named.get()), arguments, is_in_place(operation.name));
+  return answer(PyObject_Call(function, given.get(), named.get()), arguments,
+                is_in_place(operation.name) || has_out(operation.overload));
 }
-Value special(const char* what, const Values& arguments) {
-  const Locked lock;
+static Owned call_special(const char* what, const Values& arguments) {
   PyObject* const function = PyDict_GetItemString(python->special, what);
   if (!function) throw c10::Error(c10::str("the toolkit's aten_service.py has no ", what));
   const Owned given(tuple_of(arguments));
-  return answer(PyObject_CallObject(function, given.get()), arguments, false);
+  return Owned(sure(PyObject_CallObject(function, given.get())));
+}
+Value special(const char* what, const Values& arguments) {
+  const Locked lock;
+  return value_of(call_special(what, arguments).get());
+}
+Value special_object(const char* what, const Values& arguments) {
+  const Locked lock;
+  return object_of(call_special(what, arguments).get());
+}
+Value capsule_of(std::shared_ptr<void> held, const char* type) {
+  const Locked lock;
+  auto* const owned = new std::shared_ptr<void>(std::move(held));
+  const Owned made(sure(PyCapsule_New(owned, type, [](PyObject* capsule) {
+    delete static_cast<std::shared_ptr<void>*>(PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule)));
+  })));
+  return object_of(made.get());
+}
+std::shared_ptr<void> held_by(const Value& object, const char* type) {
+  if (object.tag != Value::kObject) return nullptr;
+  const Locked lock;
+  const Owned capsule(PyObject_GetAttrString(static_cast<PyObject*>(object.object.get()), "_held"));
+  PyErr_Clear();
+  if (!capsule || !PyCapsule_IsValid(capsule.get(), type)) return nullptr;
+  return *static_cast<std::shared_ptr<void>*>(PyCapsule_GetPointer(capsule.get(), type));
 }
 void* stream_of(int device) {
   if (aten_module.processor_is_gpu) return nullptr;
@@ -660,6 +704,11 @@ void parallel(int64_t begin, int64_t end, int64_t grain, void (*run)(const void*
 void add(void* module, Bound bound) {
   for (Pending& p : pending())
     if (p.module == module) return p.functions.push_back(std::move(bound));
+}
+Value closure(Bound bound) {
+  const Locked lock;
+  const Owned made(closure_of(std::move(bound)));
+  return object_of(made.get());
 }
 void add_value(void* module, const char* name, const Value& value) {
   put(static_cast<PyObject*>(module), name, python_of(value));

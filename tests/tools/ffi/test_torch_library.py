@@ -13,7 +13,7 @@ def job(tmp_path) -> dict:
     return {
         "name": "x", "module": "x", "place": str(tmp_path / "out"), "copies": str(tmp_path), "above": "/of/a/user",
         "sources": [f"{tmp_path}/x.cpp"], "headers": [], "local": [], "kernels": [], "flags": ["-DA"], "objects": [],
-        "link": [], "with_cuda": True, "service": "layers.old_torch.aten_service", "edge": "0123", "own_init": False,
+        "link": [], "with_cuda": True, "service": "layers.old_torch.aten_service", "edge": "0123",
         "include": "/headers", "src": "/source", "declared": "/declared", "cxx": ["-DC"], "cuda": ["-DK"],
         "nvcc": ["-use_fast_math"], "std": "17",
     }  # fmt: skip
@@ -43,9 +43,9 @@ def test_only_nvcc_gets_its_options(job, tmp_path, nvcc):
 
 def test_the_module_says_what_it_is(job):
     source = torch_library.source_of(job, "host")
-    assert '{"x", "layers.old_torch.aten_service", "0123", false, aten_fill, nullptr}' in source
+    assert '{"x", "layers.old_torch.aten_service", "0123", false, aten_fill, aten_own_init}' in source
     assert "void* PyInit_x() { return aten_make_module(); }" in source
     # The processor is a GPU only for a library with kernels, and only on the host.
-    job["kernels"], job["own_init"] = [{"source": "k.cu", "flags": []}], True
+    job["kernels"] = [{"source": "k.cu", "flags": []}]
     assert "true, aten_fill, aten_own_init}" in torch_library.source_of(job, "host")
     assert "false, aten_fill, aten_own_init}" in torch_library.source_of(job, "cuda")

@@ -1,7 +1,7 @@
 // PYBIND11_MODULE: the functions of a module, by the types that C++ deduces. No pybind11 is used.
 #pragma once
 
-#include "functions.h"
+#include "object.h"
 
 namespace aten {
 
@@ -12,6 +12,7 @@ struct Bound {
   std::vector<std::optional<Value>> defaults;
   size_t count;
   std::function<Value(Values&)> run;
+  std::vector<bool> objects;  // is a parameter py::object or the like, which gets Python's own object?
   bool on_cpu = false;  // an operator's implementation for the processor, which sees tensors of the processor
 };
 // The arguments do not fit: another overload may. index: of the argument; kNone: their number or names.
@@ -23,6 +24,8 @@ struct Mismatch : std::runtime_error {
 };
 
 void add(void* module, Bound bound);
+// A function of Python that lives as long as Python holds it.
+Value closure(Bound bound);
 void add_value(void* module, const char* name, const Value& value);
 void* add_module(void* module, const char* name, const char* doc);
 // Wait for an operator's definition or implementation until Python loads the library.
@@ -30,10 +33,21 @@ void library(const char* space, const char* key, const char* action, const char*
              std::optional<Bound> bound);
 
 // What keeps an argument until its call ends. An array reference, for example, needs an array.
-template <typename T>
+template <typename T, typename = void>
 struct Held {
   using Kept = T;
   static T& pass(Kept& kept) { return kept; }
+};
+// A class of py::class_ is Python's instance, not a copy.
+template <typename T>
+struct Held<T, std::enable_if_t<As<T>::kIsClass>> {
+  using Kept = std::shared_ptr<T>;
+  static T& pass(Kept& kept) { return *kept; }
+};
+template <typename T>
+struct Held<T*, std::enable_if_t<std::is_class<T>::value>> {
+  using Kept = std::shared_ptr<T>;
+  static T* pass(Kept& kept) { return kept.get(); }
 };
 template <typename T>
 struct Held<c10::ArrayRef<T>> {
@@ -93,12 +107,18 @@ template <typename R, typename... A, typename F>
 Bound bound_as(const char* name, const F& f) {
   Bound made;
   made.name = name, made.count = sizeof...(A);
+  if constexpr ((std::is_base_of<pybind11::object, std::decay_t<A>>::value || ...))
+    made.objects = {std::is_base_of<pybind11::object, std::decay_t<A>>::value...};
   made.run = [f](Values& given) { return call_with<R, A...>(f, given, std::index_sequence_for<A...>()); };
   return made;
 }
 template <typename R, typename... A>
 Bound bind(const char* name, R (*f)(A...)) {
   return bound_as<R, A...>(name, f);
+}
+template <typename F, typename R, typename... A>
+Bound bind_lambda(const char* name, const F& f, R (F::*)(A...)) {
+  return bound_as<R, A...>(name, [f](A... given) mutable { return f(std::forward<A>(given)...); });
 }
 template <typename F, typename R, typename... A>
 Bound bind_lambda(const char* name, const F& f, R (F::*)(A...) const) {
@@ -149,7 +169,6 @@ enum class return_value_policy {
   reference_internal,
   take_ownership
 };
-struct none {};
 struct value_error : c10::Error {
   explicit value_error(const std::string& text = "") : c10::Error(text, c10::kValueError) {}
 };
@@ -224,6 +243,7 @@ class enum_ {
 
 }  // namespace pybind11
 namespace py = pybind11;
+#include "class.h"
 
 // A library has one module. Its PyInit function (tools/ffi/torch_library.py) calls aten_fill.
 #define PYBIND11_MODULE(name, m)                                                  \

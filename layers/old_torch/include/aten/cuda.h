@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <mutex>
+
 #include "functions.h"
 #include "host_more.h"
 
@@ -81,6 +83,31 @@ template <typename T>
 inline T ATenCeilDiv(T a, T b) {
   return (a + b - 1) / b;
 }
+// A place in a stream's work.
+class CUDAEvent {
+  cudaEvent_t event_ = nullptr;
+
+ public:
+  explicit CUDAEvent(unsigned flags = cudaEventDisableTiming) {
+    C10_CUDA_CHECK(cudaEventCreateWithFlags(&event_, flags));
+  }
+  CUDAEvent(const CUDAEvent&) = delete;
+  CUDAEvent(CUDAEvent&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  ~CUDAEvent() {
+    if (event_) (void)cudaEventDestroy(event_);
+  }
+  cudaEvent_t event() const { return event_; }
+  operator cudaEvent_t() const { return event_; }
+  void record() { record(getCurrentCUDAStream()); }
+  void record(const CUDAStream& stream) { C10_CUDA_CHECK(cudaEventRecord(event_, stream.stream())); }
+  void recordOnce(const CUDAStream& stream) { record(stream); }
+  void synchronize() const { C10_CUDA_CHECK(cudaEventSynchronize(event_)); }
+  float elapsed_time(const CUDAEvent& later) const {
+    float milliseconds = 0;
+    C10_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, event_, later.event_));
+    return milliseconds;
+  }
+};
 constexpr uint32_t AT_APPLY_THREADS_PER_BLOCK = 512;
 constexpr uint32_t AT_APPLY_BLOCKS_PER_SM = 4;
 inline dim3 getApplyBlock() { return dim3(AT_APPLY_THREADS_PER_BLOCK); }
@@ -90,11 +117,96 @@ inline bool getApplyGrid(uint64_t n, dim3& grid, int64_t, int = 512) {
       uint64_t{4} * static_cast<uint64_t>(getCurrentDeviceProperties()->multiProcessorCount))));
   return true;
 }
+// Random numbers of kernels: torch's generator gives each launch a seed and a place in its sequence.
+struct PhiloxState {
+  uint64_t seed, offset;
+};
+namespace philox {
+C10_HOST_DEVICE inline std::tuple<uint64_t, uint64_t> unpack(PhiloxState state) {
+  return std::make_tuple(state.seed, state.offset);
+}
+}  // namespace philox
 namespace detail {
+inline Generator getDefaultCUDAGenerator(int = -1) { return {}; }
+// A tensor's memory, sizes and strides for a kernel, and the place of its element of a number.
+template <typename T, typename Index>
+struct TensorInfo {
+  static constexpr int kMostAxes = 25;
+  T* data = nullptr;
+  Index sizes[kMostAxes] = {}, strides[kMostAxes] = {};
+  int dims = 0;
+};
+template <typename T, typename Index>
+inline TensorInfo<T, Index> getTensorInfo(const Tensor& t) {
+  constexpr int most = TensorInfo<T, Index>::kMostAxes;
+  TORCH_CHECK(t.dim() <= most, "a tensor of ", t.dim(), " dims, more than ", most);
+  TensorInfo<T, Index> info;
+  info.data = t.data_ptr<T>(), info.dims = static_cast<int>(t.dim());
+  for (int i = 0; i < info.dims; ++i)
+    info.sizes[i] = static_cast<Index>(t.size(i)), info.strides[i] = static_cast<Index>(t.stride(i));
+  return info;
+}
+template <typename T, typename Index, int Dims>
+struct IndexToOffset {
+  C10_HOST_DEVICE static Index get(Index number, const TensorInfo<T, Index>& info) {
+    Index offset = 0;
+    for (int i = info.dims - 1; i > 0; --i) {
+      offset += number % info.sizes[i] * info.strides[i];
+      number /= info.sizes[i];
+    }
+    return info.dims ? offset + number * info.strides[0] : 0;
+  }
+};
 inline bool canUse32BitIndexMath(const Tensor& t, int64_t most = INT32_MAX) { return t.numel() < most; }
 }  // namespace detail
 }  // namespace cuda
+using PhiloxCudaState = cuda::PhiloxState;
+struct CUDAGeneratorImpl {
+  std::mutex mutex_;
+  // A place before `count` random numbers of each thread.
+  PhiloxCudaState philox_cuda_state(uint64_t count) {
+    const auto [seed, offset] =
+        aten::call<std::tuple<int64_t, int64_t>>("philox", count, c10::Device(c10::kCUDA));
+    return {static_cast<uint64_t>(seed), static_cast<uint64_t>(offset)};
+  }
+  std::pair<uint64_t, uint64_t> philox_engine_inputs(uint64_t count) {
+    const PhiloxCudaState state = philox_cuda_state(count);
+    return {state.seed, state.offset};
+  }
+};
+template <typename T>
+inline T* check_generator(const optional<Generator>&) {
+  static T only;
+  return &only;
+}
+template <typename T>
+inline T* get_generator_or_default(const optional<Generator>& g, const Generator&) {
+  return check_generator<T>(g);
+}
 }  // namespace at
+// Memory of torch's allocator, until raw_delete.
+namespace aten {
+inline std::unordered_map<void*, at::Tensor>& blocks() {
+  static std::unordered_map<void*, at::Tensor> all;
+  return all;
+}
+inline void* allocate(size_t bytes) {
+  const at::Tensor t = call<at::Tensor>("bytes", bytes, c10::Device(c10::kCUDA));
+  return blocks()[t.data_ptr()] = t, t.data_ptr();
+}
+inline void release(void* pointer) { blocks().erase(pointer); }
+}  // namespace aten
+namespace c10 {
+namespace cuda {
+namespace CUDACachingAllocator {
+inline void* raw_alloc(size_t bytes) { return aten::allocate(bytes); }
+inline void* raw_alloc_with_stream(size_t bytes, cudaStream_t) { return aten::allocate(bytes); }
+inline void raw_delete(void* pointer) { aten::release(pointer); }
+inline void emptyCache() {}
+}  // namespace CUDACachingAllocator
+}  // namespace cuda
+}  // namespace c10
+
 namespace torch {
 namespace cuda {
 inline bool is_available() { return true; }

@@ -140,6 +140,11 @@ inline T parallel_reduce(int64_t begin, int64_t end, int64_t, const T& identity,
                          const Join& join) {
   return begin < end ? join(identity, f(begin, end, identity)) : identity;
 }
+inline int64_t maybe_wrap_dim(int64_t dim, int64_t count) { return dim < 0 ? dim + count : dim; }
+template <typename T>
+C10_HOST_DEVICE inline bool _isnan(T x) {
+  return x != x;
+}
 template <typename T>
 inline constexpr T divup(T a, T b) {
   return (a + b - 1) / b;
@@ -152,6 +157,27 @@ inline constexpr A ceil_div(A a, B b) {
 
 namespace c10 {
 using at::Tensor;
+// for (const auto i : c10::irange(n)).
+template <typename T>
+struct integer_range {
+  struct Iterator {
+    T i;
+    C10_HOST_DEVICE T operator*() const { return i; }
+    C10_HOST_DEVICE Iterator& operator++() { return ++i, *this; }
+    C10_HOST_DEVICE bool operator!=(const Iterator& other) const { return i != other.i; }
+  };
+  T first, last;
+  C10_HOST_DEVICE Iterator begin() const { return {first}; }
+  C10_HOST_DEVICE Iterator end() const { return {last < first ? first : last}; }
+};
+template <typename T>
+C10_HOST_DEVICE inline integer_range<T> irange(T last) {
+  return {T(), last};
+}
+template <typename A, typename B>
+C10_HOST_DEVICE inline integer_range<B> irange(A first, B last) {
+  return {static_cast<B>(first), last};
+}
 namespace cuda {
 // Makes a GPU the current one until the end of its scope. The processor is none.
 class CUDAGuard {

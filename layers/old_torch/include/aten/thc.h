@@ -3,12 +3,7 @@
 
 #include "cuda.h"
 
-// Memory for one call, as a tensor that lives until THCudaFree.
 namespace aten {
-inline std::unordered_map<void*, at::Tensor>& blocks() {
-  static std::unordered_map<void*, at::Tensor> all;
-  return all;
-}
 template <typename T>
 inline int64_t address_of(const T* pointer) {
   return reinterpret_cast<int64_t>(pointer);
@@ -35,11 +30,9 @@ std::vector<T*> pointers(T** array, int64_t count) {
 }
 }  // namespace aten
 
-inline void* THCudaMalloc(THCState*, size_t bytes) {
-  const at::Tensor t = aten::call<at::Tensor>("bytes", bytes, c10::Device(c10::kCUDA));
-  return aten::blocks()[t.data_ptr()] = t, t.data_ptr();
-}
-inline void THCudaFree(THCState*, void* pointer) { aten::blocks().erase(pointer); }
+// Memory for one call, until THCudaFree.
+inline void* THCudaMalloc(THCState*, size_t bytes) { return aten::allocate(bytes); }
+inline void THCudaFree(THCState*, void* pointer) { aten::release(pointer); }
 inline cudaStream_t THCState_getCurrentStream(THCState*) { return c10::cuda::getCurrentCUDAStream(); }
 #define THCudaCheck C10_CUDA_CHECK
 #define THArgCheck(condition, argument, ...) TORCH_CHECK(condition, "argument " #argument ": ", ##__VA_ARGS__)

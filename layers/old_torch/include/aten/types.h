@@ -12,12 +12,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <functional>
 #include <iostream>
 #include <limits>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -25,6 +27,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <tuple>
 #include <type_traits>
 #include <unordered_map>
@@ -71,13 +74,14 @@ using IndexError = Error;
 using ValueError = Error;
 
 // ATen's numbers of the dtypes.
-#define AT_FORALL_TYPES(_)                                                                            \
-  _(uint8_t, Byte, 0)                                                                                 \
-  _(int8_t, Char, 1)                                                                                  \
-  _(int16_t, Short, 2)                                                                                \
-  _(int32_t, Int, 3)                                                                                  \
-  _(int64_t, Long, 4) _(c10::Half, Half, 5) _(float, Float, 6) _(double, Double, 7) _(bool, Bool, 11) \
-      _(c10::BFloat16, BFloat16, 15)
+#define AT_FORALL_TYPES(_) \
+  _(uint8_t, Byte, 0)      \
+  _(int8_t, Char, 1)       \
+  _(int16_t, Short, 2)     \
+  _(int32_t, Int, 3)       \
+  _(int64_t, Long, 4)      \
+  _(c10::Half, Half, 5)    \
+  _(float, Float, 6) _(double, Double, 7) _(bool, Bool, 11) _(c10::BFloat16, BFloat16, 15)
 // Those that no dispatch over all types includes.
 #define AT_FORALL_FURTHER_TYPES(_)           \
   _(c10::complex<float>, ComplexFloat, 9)    \

@@ -100,6 +100,11 @@ struct Operation {
 Value ask(const Operation& operation, const Values& arguments);
 // One of the operations that are Python's and not ATen's: SPECIAL in aten_service.py.
 Value special(const char* what, const Values& arguments);
+// The same, and the result stays Python's own object.
+Value special_object(const char* what, const Values& arguments);
+// A C++ object within a Python object, by the name of its type; null if there is none.
+Value capsule_of(std::shared_ptr<void> held, const char* type);
+std::shared_ptr<void> held_by(const Value& object, const char* type);
 void* stream_of(int device);
 int exchange_device(int device);  // makes another GPU the current one; -1 if there is none
 // Run parts of [begin, end) by several threads, without the interpreter's lock, and the number of this thread.

@@ -1,3 +1,3 @@
 #pragma once
-#include <aten/bind.h>
-#include <aten/dispatch.h>
+#include <aten/autograd.h>
+#include <aten/library.h>
