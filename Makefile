@@ -4,8 +4,10 @@
 # ------------------------------------------------------------------------------------- settings
 # Give them on the command line (make ARCH=sm_90) or in the environment.
 
-# The Python that builds and uses the layers: 3.10 or newer.
-PYTHON     ?= python3
+# The Python that builds and uses the layers: 3.10 or newer. Without an active virtual environment it is that of .venv,
+# which make makes if packages are missing. Into a PYTHON that you name, and that is in no virtual environment, make
+# installs only with INSTALL=1.
+PYTHON     ?= $(if $(VIRTUAL_ENV)$(filter-out base,$(CONDA_DEFAULT_ENV)),python3,$(or $(wildcard .venv/bin/python),python3))
 # The C++ compiler, with options if it needs any.
 CXX        ?= g++
 # The CUDA compiler. "search" looks in CUDA_HOME, PATH, /usr/local/cuda and pip's nvidia packages; NVCC= means none.
@@ -39,7 +41,7 @@ LIMIT      ?= 60
 V          ?=
 SETTINGS  := PYTHON CXX NVCC CUDA_HOME ARCH HIPCC HIP_ARCH HOST_ARCH LAYERS_DIR LAYERS BACKENDS BUILD CORE SANITIZE LIMIT V
 # Arguments of single targets (make help says which). They are read only from the command line.
-ARGUMENTS := LAYER FROM CAFFE TYPE NAME FORCE PARAM SHAPES TEST FILTER \
+ARGUMENTS := INSTALL LAYER FROM CAFFE TYPE NAME FORCE PARAM SHAPES TEST FILTER \
              EXT JOB PROTOTXT WEIGHTS PHASE REPLACE IGNORE STAGES PYTHON_LAYERS PYTHON_PATH SOLVER RESUME MINUTES SEED
 
 include mk/literal.mk
@@ -47,11 +49,15 @@ include mk/literal.mk
 # ------------------------------------------------------------------------------------------ targets
 # Recipes get the settings in the environment, so that neither make nor a shell interprets their text.
 TOOL := "$$PYTHON" -m tools.
+CUFFI := "$$PYTHON" -m cuffi.
+# Did the user name the Python? (tools/make/requirements.py)
+export PYTHON_NAMED := $(if $(filter file,$(origin PYTHON)),,1)
 # With `make -C toolkit`, printed commands must work in the user's folder.
 export CALLED_IN := $(realpath $(PWD))
 # PYTHONSAFEPATH would hide the tools in this folder from Python.
 unexport PYTHONSAFEPATH
-.PHONY: all libraries test bench port loops sanitize new verify net verify-net onnx train caffetest fuzz lint clean help
+TARGETS := all libraries test bench new port ffi verify net verify-net onnx train caffetest loops sanitize fuzz lint clean help
+.PHONY: $(TARGETS)
 .DEFAULT_GOAL := all
 
 all:  ## build every layer for every backend, run each once, print a table
@@ -61,7 +67,7 @@ libraries:  ## only build, without the table
 	+@$(TOOL)make.build libraries
 
 test:  ## run the whole suite; in an installed toolkit, only the layers' cases
-	@if [ -e test.py ]; then "$$PYTHON" test.py; else $(TOOL)verify.run_cases --layers-dir="$$LAYERS_DIR"; fi
+	@if [ -e test.py ]; then "$$PYTHON" test.py; else $(TOOL)cases.run_cases --layers-dir="$$LAYERS_DIR"; fi
 
 bench:  ## measure the layers and their peers; LAYER=x for one
 	@if [ ! -e benchmarks ]; then echo "make bench: the benchmarks are in the checkout, not in what pip installs"; exit 2; fi
@@ -71,28 +77,29 @@ new:  ## LAYER=foo: start a native layer; FROM=/path/foo_layer.cu: from the kern
 	@$(TOOL)new_layer --layers-dir "$$LAYERS_DIR" --from="$$FROM" -- "$$LAYER"
 
 port:  ## CAFFE=/path/to/fork TYPE=Normalize [NAME= FORCE=1]: take layers out of a Caffe fork, unedited; TYPE=all for all
-	+@$(TOOL)port --caffe="$$CAFFE" --layers-dir "$$LAYERS_DIR" --name="$$NAME" $${FORCE:+--force} -- "$$TYPE"
+	+@$(CUFFI)caffe_layers.port --caffe="$$CAFFE" --layers-dir "$$LAYERS_DIR" --name="$$NAME" $${FORCE:+--force} -- "$$TYPE"
 
 ffi:  ## EXT="/path/to/extension ...": build extensions of torch.utils.ffi (2017, 2018), unedited; print a table
-	+@$(TOOL)ffi
+	+@$(CUFFI)old_torch.make
 
 verify:  ## LAYER=x [PARAM= SHAPES= TYPE=]: compare a Caffe layer's CPU code, kernels and finite differences
 	+@$(TOOL)make.build verify
 
 net:  ## PROTOTXT=x [WEIGHTS=x.caffemodel CAFFE=/path/to/fork]: port what a net needs, run it, print a table
-	+@$(TOOL)net show
+	+@$(CUFFI)commands.net show
 
 verify-net:  ## PROTOTXT=x CAFFE=/path/to/fork: compare a net by torch with the fork's own code, blob by blob
-	+@$(TOOL)net verify
+	+@$(CUFFI)commands.net verify
 
 onnx:  ## PROTOTXT=x WEIGHTS=x.caffemodel [ONNX=x.onnx]: write a net as ONNX, and compare every blob
-	+@$(TOOL)net onnx
+	+@$(CUFFI)commands.net onnx
 
-train:  ## SOLVER=solver.prototxt [WEIGHTS=x.caffemodel RESUME=1]: train a Caffe net as `caffe train` did
-	@"$$PYTHON" -m layers.train $${WEIGHTS:+--weights "$$WEIGHTS"} $${RESUME:+--resume} -- "$$SOLVER"
+train:  ## SOLVER=solver.prototxt [WEIGHTS=x.caffemodel RESUME=1 PYTHON_LAYERS=1]: train a Caffe net as `caffe train` did
+	@"$$PYTHON" -m cuffi.train $${WEIGHTS:+--weights "$$WEIGHTS"} $${RESUME:+--resume} \
+	  $${CALLED_IN:+--directory "$$CALLED_IN"} -- "$$SOLVER"
 
 caffetest:  ## CAFFE=/path/to/fork TEST=test_pooling_layer.cpp (or all) [FILTER=]: run the fork's own layer tests, unedited
-	+@$(TOOL)caffetest --filter="$${FILTER:-*}" -- "$$CAFFE" "$$TEST"
+	+@"$$PYTHON" -m lab.caffetest --filter="$${FILTER:-*}" -- "$$CAFFE" "$$TEST"
 
 loops:  ## list the kernel loops: which are vector loops (16 bytes per thread), and why the others are not
 	+@$(TOOL)make.build loops
@@ -112,6 +119,9 @@ lint:  ## ruff, clang-format and the type checker
 
 clean:  ## remove all build files
 	@$(TOOL)make.build clean
+
+.DEFAULT:
+	$(error there is no target '$@'. There are: $(TARGETS). To install the toolkit: pip install $(CURDIR))
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##/\t/' | sort

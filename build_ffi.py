@@ -8,7 +8,7 @@
 
 The second line precompiles the headers that all wrappers include, for `--std build/ffi_std.hpp` of the first one. The
 third is for an extension of torch.utils.ffi or of torch/extension.h, which the JSON describes
-(tools/ffi/build_library.py), and the fourth for the part that all of the latter share.
+(cuffi/old_torch/make/build_library.py), and the fourth for the part that all of the latter share.
 
 tools/make/link.py links the object into an extension. The extension uses only CPython's stable ABI and nothing of
 torch, so the same file works with every Python from 3.10 on, and with every torch.
@@ -33,7 +33,7 @@ from pathlib import Path
 from cffi import FFI
 from pycparser import c_ast, c_parser
 
-from tools.ffi import torch_library, wrapper
+from cuffi.old_torch.make import torch_library, wrapper
 from tools.files import read
 from tools.make.backends import edge
 from tools.make.python_abi import PYTHON_ABI, python_includes
@@ -42,7 +42,7 @@ from tools.refused import Refused
 ROOT = Path(__file__).resolve().parent
 ABI = ROOT / "include" / "caffe_ffi.h"
 # The structs of a Caffe layer's functions.
-RECORDS = ROOT / "include" / "caffe" / "layer_record.h"
+RECORDS = edge.path_of(ROOT, "cuffi/caffe_layers/include/caffe/layer_record.h")
 # The processor features that a compiler uses by itself for some -march. Features that only intrinsics use (AES, SHA,
 # AMX, ...) are left out.
 FEATURES = """
@@ -118,6 +118,8 @@ EXTENTS = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:?\s*\[([^\]]*)\](?:\s*with\s+stri
 ALIGNED = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*aligned to (\d+) bytes")
 # Names of integer tensors.
 INDICES = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*int32 or int64\b")
+# Names of tensors whose elements C declares as integers of two bytes.
+ELEMENTS = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*(b?float16)\b")
 # In a sentence: it does not allow NULL.
 NOT_NULL = re.compile(r"\b(not|never)\b\s+(be\s+)?NULL")
 COMMENT_OR_NAME = re.compile(r"(?:^[ \t]*//[^\n]*\n?)+|/\*.*?\*/|\b(\w+)\s*\(", re.M | re.S)
@@ -132,10 +134,11 @@ def add_comments(text: str, functions: dict[str, dict]) -> None:
     both lists of Python expressions of the function's parameters.
     "null": the pointers that a sentence with the word NULL names. A call may pass None only for these.
     "alignments": {tensor: bytes}, from `top: aligned to 16 bytes`, only for the next function.
+    "elements": {tensor: dtype}, from `x, y: float16`, only for the next function.
     "indices": {tensor: dtype}, from `label, other: int32 or int64`. They have one dtype, which C gets as
     `int label_dtype`.
     """
-    extents_of, null, alignments, indices = {}, set(), {}, {}
+    extents_of, null, alignments, elements, indices = {}, set(), {}, {}, {}
     for match in COMMENT_OR_NAME.finditer(text):
         if (name := match[1]) is None:
             comment = re.sub(r"^[ \t]*//|^/\*|\*/$", " ", match[0], flags=re.M)
@@ -144,6 +147,8 @@ def add_comments(text: str, functions: dict[str, dict]) -> None:
                 extents_of |= {tensor.strip(): extents for tensor in names.split(",")}
             for names, count in ALIGNED.findall(comment):
                 alignments |= {tensor.strip(): int(count) for tensor in names.split(",")}
+            for names, dtype in ELEMENTS.findall(comment):
+                elements |= {tensor.strip(): dtype for tensor in names.split(",")}
             for names in INDICES.findall(comment):
                 first, *others = names.replace(" ", "").split(",")
                 indices |= dict.fromkeys([first, *others], f"{first}_dtype")
@@ -166,7 +171,8 @@ def add_comments(text: str, functions: dict[str, dict]) -> None:
                 for t, n in parameters
                 if t.endswith("void *") and ("int", indices.get(n)) in parameters
             }
-            alignments = {}
+            functions[name]["elements"] = {n: elements[n] for n in tensors if n in elements}
+            alignments, elements = {}, {}
 
 
 def is_integer(kind: str) -> bool:
@@ -215,7 +221,9 @@ def _parameter(header: Path, function: str, node: c_ast.Node) -> tuple[str, str]
     base = node.type.type if is_pointer else node.type
     if not isinstance(base, c_ast.TypeDecl):
         raise BuildError(f"{header}: error: {function}: '{name}' is neither a number nor a plain pointer")
-    type_name = " ".join([*base.quals, *getattr(base.type, "names", [])])
+    # `const int n` is an int for the caller.
+    quals = base.quals if is_pointer else []
+    type_name = " ".join([*quals, *getattr(base.type, "names", [])])
     return type_name + (" *" if is_pointer else ""), name
 
 
@@ -339,7 +347,8 @@ def compile_into(output: Path, target: str, command: list[str]) -> None:
 
     A depfile beside it says what it was made from. `target`: make's name of the output.
     """
-    includes = [f"-I{ROOT / folder}" for folder in ("include", "src/edge")] + python_includes()
+    folders = ("include", "src/edge", "cuffi/caffe_layers/include", "cuffi/old_torch/src")
+    includes = [f"-I{edge.path_of(ROOT, folder)}" for folder in folders] + python_includes()
     partial = output.with_name(output.name + ".partial")
     own = [PYTHON_ABI, "-fPIC", "-fvisibility=hidden", *includes]
     own += ["-MD", "-MP", "-MT", target, "-MF", f"{output}.d"]

@@ -1,6 +1,6 @@
-"""pip runs this: `make`, and then it installs the layers, their libraries and the make rules as the package `cuffi`.
+"""pip runs this: `make`, and then it installs the package `cuffi` with the layers, their libraries and the make rules.
 
-The package in the tree is `layers`. That name is too common to be installed.
+The folder layers/ becomes cuffi/layers/, and the Makefile, the headers and the tools cuffi/_toolkit/.
 """
 
 import atexit
@@ -33,18 +33,16 @@ from tools.make.settings import from_environment  # noqa: E402
 ABI = "cp310"
 # The files with which an installed package builds layers.
 RULES = ("Makefile", "mk", "build_ffi.py", "requirements", "include", "src", "tools")
-NOT_INSTALLED = shutil.ignore_patterns("__pycache__", "*.pyc", "*.partial", ".*")
-# The tools import the package by the name that it has in the tree.
-SHIM = f'''"""{NAME}, by the name that the toolkit's tools import."""
+# There the tools import the package that is around them.
+SHIM = '''"""cuffi, for the tools beside this folder: the package around them."""
 
-import sys
+from pathlib import Path
 
-import {NAME}
-from {NAME}._runtime.packages import adopt
-
-adopt(__name__)
-sys.modules[__name__] = {NAME}
+__path__ = [str(Path(__file__).resolve().parents[2])]
+__file__ = str(Path(__path__[0], "__init__.py"))
+exec(compile(Path(__file__).read_bytes(), __file__, "exec"))
 '''
+NOT_INSTALLED = shutil.ignore_patterns("__pycache__", "*.pyc", "*.partial", ".*")
 
 
 class Build(build_py):
@@ -80,8 +78,8 @@ class Build(build_py):
                 target.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / part, target / part)
         (target / "COMMIT").write_text(metadata.commit() + "\n")
-        (target / "layers").mkdir()
-        (target / "layers" / "__init__.py").write_text(SHIM)
+        (target / NAME).mkdir()
+        (target / NAME / "__init__.py").write_text(SHIM)
 
 
 class Binary(Distribution):
@@ -92,9 +90,10 @@ class Binary(Distribution):
 
 
 def packages() -> list[str]:
-    """All folders below layers/ with Python in them, as packages of cuffi."""
-    found = sorted({f.parent.relative_to(ROOT / "layers") for f in (ROOT / "layers").rglob("*.py")})
-    return [".".join((NAME, *folder.parts)) for folder in found if "build" not in folder.parts]
+    """All folders below cuffi/ with Python in them, and the layers of layers/, as packages of cuffi."""
+    own = {f.parent.relative_to(ROOT) for f in (ROOT / NAME).rglob("*.py")}
+    layers = {Path(NAME, f.parent.relative_to(ROOT)) for f in (ROOT / "layers").rglob("*/*.py")}
+    return sorted(".".join(folder.parts) for folder in own | layers if "build" not in folder.parts)
 
 
 # setuptools' own build folder is removed: a file that stays there would go into the next wheel.
@@ -105,8 +104,8 @@ setup(
     distclass=Binary,
     cmdclass={"build_py": Build},
     packages=packages(),
-    package_dir={NAME: "layers"},
-    package_data={"": ["*", "*/*", "*/*/*"], f"{NAME}.old_torch": ["include/**/*"]},
+    package_dir={f"{NAME}.layers": "layers"},
+    package_data={"": ["*", "*/*", "*/*/*", "*/*/*/*"], f"{NAME}.old_torch": ["include/**/*"]},
     exclude_package_data={"": ["*.partial", "*.pyc", "__pycache__/*"]},
     options={
         "bdist_wheel": {"py_limited_api": ABI},

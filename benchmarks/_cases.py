@@ -9,17 +9,17 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from layers._folders import split, with_file
-from layers._runtime import backend_of
-from layers._runtime.cases import Case, differentiable, layer_of, results
+from cuffi.folders import own, split, with_file
+from cuffi.runtime import backend_of
+from cuffi.runtime.cases import Case, differentiable, layer_of, results
 
 ROOT = Path(__file__).resolve().parent.parent
-BUNDLED = ROOT / "layers"
-FOLDERS = [(ROOT / folder).resolve() for folder in split(os.environ.get("LAYERS_DIR", ""))] or [BUNDLED]
+BUNDLED = own()
+FOLDERS = [(ROOT / folder).resolve() for folder in split(os.environ.get("LAYERS_DIR", ""))] or BUNDLED
 
 
 def layers_here() -> list[Path]:
-    """The folders of the layers to measure. Of two with the same name the first is used, as for `layers.<name>`."""
+    """The folders of the layers to measure. Of two with the same name the first is used, as for `cuffi.<name>`."""
     by_name: dict[str, Path] = {}
     for folder in FOLDERS:
         for name in with_file(folder, "cases.py"):
@@ -32,11 +32,11 @@ def benched(device: str, only: str | None, notes: list[str]) -> Iterator[tuple[s
     for folder in layers_here():
         if only not in (None, folder.name):
             continue
-        layer = layer_of(importlib.import_module(f"layers.{folder.name}"))
+        layer = layer_of(importlib.import_module(f"cuffi.{folder.name}"))
         if backend_of(torch.device(device)).name not in layer.backends():
             notes.append(f"{folder.name} is not built for {device}.")
             continue
-        for case in importlib.import_module(f"layers.{folder.name}.cases").CASES:
+        for case in importlib.import_module(f"cuffi.{folder.name}.cases").CASES:
             if case.bench:
                 yield folder.name, case
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from layers._backends import GPU
+from cuffi.backends import GPU
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from layers._backends import BACKENDS
+from cuffi.backends import BACKENDS
 
 from ._machine import cores
 

@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from layers import caffe_net
-from layers._runtime.cases import Draw, cast
+from cuffi import caffe_net
+from cuffi.runtime.cases import Draw, cast
 
 from . import _machine
 from ._machine import GPU
@@ -66,7 +66,7 @@ def shipped(layer: str, name: str, **parameters) -> Callable[[tuple], Callable]:
     """A function of one of the toolkit's own layers, or a module of it."""
 
     def make(arguments: tuple) -> Callable:
-        made = getattr(__import__(f"layers.{layer}", fromlist=[name]), name)
+        made = getattr(__import__(f"cuffi.{layer}", fromlist=[name]), name)
         if not isinstance(made, type):
             return lambda *given: made(*given, **parameters)
         module = made(**parameters)
@@ -126,13 +126,13 @@ def causal(x, w):
 
 
 def lltm_cell(draw: Draw) -> tuple:
-    from layers.lltm.cases import cell  # imports the layer, which must be built
+    from cuffi.lltm.cases import cell  # imports the layer, which must be built
 
     return cell(draw, 256, 32, 512)
 
 
 def plain_lltm(arguments: tuple) -> Callable:
-    from layers.lltm.cases import plain_lltm
+    from cuffi.lltm.cases import plain_lltm
 
     return plain_lltm
 
@@ -293,7 +293,7 @@ def one(report: Report, settings: Settings, row: Row, dtype: torch.dtype, backwa
     module = type(contenders[OURS]).__module__
     report.row(
         layer=row.layer,
-        by="torch" if "._net.known" in module else "kernels",
+        by="torch" if ".nets.known" in module else "kernels",
         size=row.size,
         dtype=word(dtype),
         run=run(backward),

@@ -114,7 +114,7 @@ def in_a_process(contender: str, number: int, caches: str) -> float:
 
 
 def load_ours(number: int) -> Callable:
-    from layers import load_inline
+    from cuffi import load_inline
 
     module = load_inline(f"twice_{number}", CUFFI_CUDA % (KERNEL % number), backends=[GPU])
 

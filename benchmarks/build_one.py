@@ -4,7 +4,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from layers._backends import HOST
+from cuffi.backends import HOST
 
 from . import _machine, _make, _peer
 from ._report import Report, Settings

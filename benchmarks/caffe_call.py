@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from cuffi.sigmoid import Sigmoid
 
-from layers._runtime.cases import load_package
-from layers.sigmoid import Sigmoid
+from cuffi.runtime.cases import load_package
 
 from . import _machine, _make
 from ._machine import GPU

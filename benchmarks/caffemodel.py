@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from layers import caffe_net
+from cuffi import caffe_net
 
 from . import _machine, _make
 from ._report import Report, Settings
@@ -25,7 +25,7 @@ PEAK_IN = "peak / parameters"
 
 PEAK = """
 import re, sys, torch
-from layers import caffe_net
+from cuffi import caffe_net
 net = caffe_net(sys.argv[1])
 # getrusage's peak begins with that of the process that started this one.
 peak = lambda: 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])

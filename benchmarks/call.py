@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 import torch
-
-from layers.round import round_ste
+from cuffi.round import round_ste
 
 from . import _machine, _peer
 from ._machine import GPU

@@ -1,9 +1,9 @@
 """The times of the parts of our call: each part alone, beginning with the C function."""
 
 import torch
+from cuffi.round import layer, round_ste
 
-from layers._runtime import backend_of
-from layers.round import layer, round_ste
+from cuffi.runtime import backend_of
 
 from . import _machine
 from ._machine import GPU

@@ -5,7 +5,7 @@ import time
 
 import torch
 
-from layers._runtime.cases import Draw, cast
+from cuffi.runtime.cases import Draw, cast
 
 from . import _machine, _plot
 from ._cases import benched, both_passes, check_passes, compiled, least_bytes
@@ -89,7 +89,7 @@ def all_shapes(
 
 def inputs(device: str) -> dict[str, tuple]:
     """The arguments in double, by shape. The batch is that of the issue on the GPU, and a small one on the CPU."""
-    from layers.depthwise_conv.cases import BENCH, arguments  # imports the layer, which must be built
+    from cuffi.depthwise_conv.cases import BENCH, arguments  # imports the layer, which must be built
 
     drawn = {}
     for name, (size, *rest) in BENCH.items():

@@ -2,7 +2,7 @@
 
 import torch
 
-from layers._runtime.cases import Draw, cast, differentiable, results
+from cuffi.runtime.cases import Draw, cast, differentiable, results
 
 from . import _machine
 from ._cases import benched, check_passes, forward_backward, least_bytes, tensors

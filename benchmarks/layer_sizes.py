@@ -2,7 +2,7 @@
 
 import torch
 
-from layers._runtime.cases import Draw, cast
+from cuffi.runtime.cases import Draw, cast
 
 from ._cases import benched, least_bytes
 from ._machine import GPU

@@ -5,7 +5,7 @@ import time
 
 import torch
 
-from layers._runtime.cases import Draw, cast
+from cuffi.runtime.cases import Draw, cast
 
 from . import _machine, _plot
 from ._cases import benched, check_passes, compiled, forward_backward

@@ -12,10 +12,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from layers import caffe_net
-from layers._net.needs import needs
-from layers._net.net import CaffeNet
-from layers._net.registry import Folders
+from cuffi import caffe_net
+from cuffi.nets.net.needs import needs
+from cuffi.nets.net.net import CaffeNet
+from cuffi.nets.net.registry import Folders
 
 from . import _machine
 from ._machine import GPU

@@ -23,7 +23,8 @@ from ._timing import in_turns, on_wall
 GROUP = "network"
 LAYER = "depthwise_conv"
 TRAINING, INFERENCE = "training step", "inference"
-EAGER, GRAPH, COMPILED = "eager", "CUDA graph", "torch.compile"
+EAGER, GRAPH = "eager", "CUDA graph"
+COMPILED, REDUCED = "torch.compile", "torch.compile, reduce-overhead"
 # (model, run, batch)
 RUNS = (
     ("mobilenet_v2", TRAINING, 16),
@@ -34,6 +35,15 @@ RUNS = (
     ("convnext_tiny", TRAINING, 32),
     ("convnext_tiny", INFERENCE, 1),
     ("convnext_tiny", INFERENCE, 32),
+)
+# Under torch.compile, in which each compilation takes a minute.
+COMPILED_RUNS = (
+    ("mobilenet_v2", INFERENCE, 1),
+    ("mobilenet_v2", INFERENCE, 16),
+    ("mobilenet_v2", INFERENCE, 128),
+    ("convnext_tiny", INFERENCE, 32),
+    ("mobilenet_v2", TRAINING, 16),
+    ("mobilenet_v2", TRAINING, 64),
 )
 OURS, TORCH, FREE = "ours", "torch", "free"
 NAMES = {nn.ReLU: "relu", nn.ReLU6: "relu6", nn.SiLU: "silu", nn.GELU: "gelu"}
@@ -64,13 +74,14 @@ def measure(settings: Settings) -> Report:
         report.notes.append(f"Nothing was measured: {reason}.")
         return report
     with torch.backends.cudnn.flags(enabled=True, benchmark=not settings.quick):
-        for mode in (EAGER, GRAPH, COMPILED):
+        for mode in (EAGER, GRAPH):
             for model, run, batch in RUNS:
-                if mode != COMPILED or (run == TRAINING and not settings.quick):
-                    row(report, settings, mode, model, run, batch)
+                row(report, settings, mode, model, run, batch)
+        for mode in () if settings.quick else (COMPILED, REDUCED):
+            for model, run, batch in COMPILED_RUNS:
+                row(report, settings, mode, model, run, batch)
     report.notes += [
         "AMP: torch.autocast to half, no scaler. Both have the same weights; cudnn.benchmark is on, unless --quick.",
-        "torch.compile: training steps only, for each compilation takes a minute.",
     ]
     if report.rows:
         summarise(report)
@@ -111,7 +122,7 @@ def neighbours(parent: nn.Module, place: int) -> list[nn.Module]:
 
 def ours(conv: nn.Conv2d, norm: nn.Module | None = None, activation: nn.Module | None = None) -> nn.Module:
     """Our layer, with the same weights."""
-    from layers.depthwise_conv import DepthwiseConv2d
+    from cuffi.depthwise_conv import DepthwiseConv2d
 
     sizes = conv.in_channels, conv.kernel_size, conv.stride, conv.padding, conv.dilation
     layer = DepthwiseConv2d(*sizes, conv.bias is not None, activation=activation and NAMES[type(activation)])
@@ -184,12 +195,12 @@ def cell(settings: Settings, mode: str, name: str, run: str, batch: int, column:
     settle(plain, images)
     models = {TORCH: plain, OURS: exchanged(plain, ours, run)}
     agree(models, images, column)
-    if mode != COMPILED:
+    if mode in (EAGER, GRAPH):
         models[FREE] = exchanged(plain, Free, run)
     labels = torch.randint(0, 1000, (batch,), device=GPU)
     timers = {}
     for contender, model in models.items():
-        call = step(model, images, labels, run, column, compiled=mode == COMPILED)
+        call = step(compiled(model, mode), model, images, labels, run, column)
         timers[contender] = on_wall([graphed(call) if mode == GRAPH else call], rounds=4)
     return in_turns(timers, seconds=0.4 if settings.quick else 2.0, most=15 if settings.quick else 60)
 
@@ -219,9 +230,15 @@ def autocast(column: Column):
     return torch.autocast(GPU, torch.float16, enabled=column.amp)
 
 
-def step(model: nn.Module, images, labels, run: str, column: Column, compiled: bool) -> Callable[[], object]:
-    """A function without arguments that does one step."""
-    runs = torch.compile(model) if compiled else model
+def compiled(model: nn.Module, mode: str) -> Callable:
+    """What runs the model in this mode."""
+    if mode in (EAGER, GRAPH):
+        return model
+    return torch.compile(model, mode="reduce-overhead" if mode == REDUCED else None)
+
+
+def step(runs: Callable, model: nn.Module, images, labels, run: str, column: Column) -> Callable[[], object]:
+    """A function without arguments that does one step of the model, by `runs`."""
 
     def infer():
         with torch.no_grad(), autocast(column):

@@ -20,6 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[0] = str(ROOT)  # instead of this folder: `benchmarks` and `layers` are both packages of the root
 
+import tools  # noqa: E402, F401 (it refuses an old Python)
 from benchmarks import _cases, _machine, _plot, _report  # noqa: E402
 
 
@@ -35,7 +36,7 @@ def chosen(available: dict[str, object], only: list[str], layer: str | None) -> 
     With a layer, only those that measure layers, and those of this layer. For other folders of layers, only those that
     measure layers.
     """
-    elsewhere = _cases.BUNDLED not in _cases.FOLDERS
+    elsewhere = _cases.BUNDLED != _cases.FOLDERS
 
     def wanted(name, module) -> bool:
         if only and module.GROUP not in only and name not in only:

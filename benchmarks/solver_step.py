@@ -5,8 +5,8 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from layers import caffe_net
-from layers.train import caffe_solver
+from cuffi import caffe_net
+from cuffi.train import caffe_solver
 
 from . import _machine
 from ._machine import GPU

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # not needed if the toolkit is installed
-from layers import load_inline
+from cuffi import load_inline
 
 SOURCE = """
 template <typename Dtype>

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # not needed if the toolkit is installed
-from layers import load
+from cuffi import load
 
 leaky = load(Path(__file__).parent / "my_layers" / "leaky").leaky
 

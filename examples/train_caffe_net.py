@@ -4,7 +4,7 @@
     python examples/train_caffe_net.py --quick         fewer epochs
 
 The prototxt below is a smaller LeNet, for the 1797 digits (8 x 8 pixels) of scikit-learn. Its layer `norm` is not a
-stock layer: the Caffe layer Normalize (layers/normalize) computes it, and torch trains it like the others. The learning
+stock layer: the Caffe layer cuffi.normalize computes it, and torch trains it like the others. The learning
 rates are Caffe's: lr_mult 2 for biases, and the policy "inv".
 
 Prints the accuracy on test digits, saves a .caffemodel and loads it again.
@@ -20,7 +20,7 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from layers import caffe_net  # noqa: E402
+from cuffi import caffe_net  # noqa: E402
 
 TRAIN_VAL = """
 name: "SmallLeNet"

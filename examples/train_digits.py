@@ -29,10 +29,10 @@ from torch.nn.parallel import DistributedDataParallel
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from layers.depthwise_conv import DepthwiseConv2d  # noqa: E402
-from layers.lltm import LLTM  # noqa: E402
-from layers.round import Round  # noqa: E402
-from layers.sigmoid import Sigmoid  # noqa: E402
+from cuffi.depthwise_conv import DepthwiseConv2d  # noqa: E402
+from cuffi.lltm import LLTM  # noqa: E402
+from cuffi.round import Round  # noqa: E402
+from cuffi.sigmoid import Sigmoid  # noqa: E402
 
 TEST_DIGITS = 360
 BATCH = 32  # over all processes together

@@ -59,10 +59,21 @@ __host__ __device__ inline int CAFFE_GET_BLOCKS(int64_t count) {
 #define CAFFE_NO_UNROLL
 #endif
 
+// Names of the toolkit's own are in the namespace cuffi, because a fork may have any name in its namespace caffe: one
+// that it declares there hides ours.
+namespace cuffi {}
 namespace caffe {
+using namespace ::cuffi;
 using ::CAFFE_CUDA_NUM_THREADS;
 using ::CAFFE_GET_BLOCKS;
+#ifndef CAFFE_UTIL_DEVICE_ALTERNATE_H_  // a native layer: Caffe's files mean CUDA's half
+using ::cuffi::types::accumulate_t;
+using ::cuffi::types::bfloat16;
+using ::cuffi::types::half;
+#endif
+}  // namespace caffe
 
+namespace cuffi {
 // A thread's position in a loop over the grid. It has 64 bits: with more than 2^30 elements the last step of a
 // 32-bit position would overflow, and the body would write out of bounds. The body's index has the type of n.
 struct KernelPosition {
@@ -79,12 +90,12 @@ struct KernelPosition {
     return KernelPosition(int64_t(blockIdx.y) * blockDim.y + threadIdx.y, int64_t(gridDim.y) * blockDim.y, n);
   }
 };
-}  // namespace caffe
+}  // namespace cuffi
 
 // Not unrolled: a grid of CAFFE_GET_BLOCKS blocks gives each thread one element, so copies of the body would never
 // run, and cost registers.
 #define CAFFE_KERNEL_LOOP_OVER(position, i, n)                                                            \
-  CAFFE_NO_UNROLL for (::caffe::KernelPosition i##_position = ::caffe::KernelPosition::position;          \
+  CAFFE_NO_UNROLL for (::cuffi::KernelPosition i##_position = ::cuffi::KernelPosition::position;          \
                        i##_position.inside();                                                             \
                        i##_position.next()) if (auto i = static_cast<decltype((n) + 0)>(i##_position.at); \
                                                 false) { /* `if` gives i its scope; */ }                  \
@@ -98,7 +109,7 @@ struct KernelPosition {
 
 // --------------------------------------------------------------------------------------- errors
 
-namespace caffe {
+namespace cuffi {
 
 // Thrown by the checks below. The generated C wrapper catches it and returns a status, because no exception may
 // reach Python's C code.
@@ -125,6 +136,20 @@ inline std::string built_architectures() {
   (void)cudaGetLastError();  // clear the error, or torch's next call would report it
   std::string text = std::string(file) + ":" + std::to_string(line) + ": " + what + ": " +
                      cudaGetErrorName(error) + ": " + cudaGetErrorString(error);
+#ifdef __CUDACC__
+  if (error == cudaErrorInvalidConfiguration) {
+    int device = 0, threads = 0, bytes = 0, most = 0;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerBlock, device);
+    cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlock, device);
+#ifdef CUDART_VERSION
+    cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+#endif
+    text += ": a block of this GPU has at most " + std::to_string(threads) + " threads and " +
+            std::to_string(bytes) + " bytes of shared memory (" + std::to_string(most) +
+            " after cudaFuncSetAttribute), a grid at most 2147483647 x 65535 x 65535 blocks";
+  }
+#endif
 #ifdef __CUDA_ARCH_LIST__
   if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction ||
       error == cudaErrorUnsupportedPtxVersion) {
@@ -140,29 +165,29 @@ inline std::string built_architectures() {
   throw Error(text);
 }
 
-}  // namespace caffe
+}  // namespace cuffi
 
-// Evaluate a CUDA call once; throw caffe::Error with file and line if it failed.
+// Evaluate a CUDA call once; throw cuffi::Error with file and line if it failed.
 #define CUDA_CHECK(condition)                                                  \
   do {                                                                         \
     const cudaError_t caffe_error_ = (condition);                              \
     if (caffe_error_ != cudaSuccess)                                           \
-      ::caffe::throw_cuda_error(caffe_error_, #condition, __FILE__, __LINE__); \
+      ::cuffi::throw_cuda_error(caffe_error_, #condition, __FILE__, __LINE__); \
   } while (0)
 
 // After a launch: did it succeed? Does not wait for the kernel.
 #define CUDA_POST_KERNEL_CHECK CUDA_CHECK(cudaGetLastError())
 
 // The return value of an exported launcher: 0. Throws if the launch failed.
-#define CAFFE_LAUNCH_STATUS() ::caffe::launch_status(__FILE__, __LINE__)
+#define CAFFE_LAUNCH_STATUS() ::cuffi::launch_status(__FILE__, __LINE__)
 
-namespace caffe {
+namespace cuffi {
 inline int launch_status(const char* file, int line) {
   const cudaError_t error = cudaGetLastError();
   if (error != cudaSuccess) throw_cuda_error(error, "kernel launch", file, line);
   return 0;
 }
-}  // namespace caffe
+}  // namespace cuffi
 
 // -------------------------------------------------------------------------------------- atomics
 
@@ -183,28 +208,28 @@ using caffe::caffe_gpu_atomic_add;
     __VA_ARGS__                                     \
   } break;
 
-namespace caffe {
+namespace cuffi {
 // torch's name of a dtype, for messages.
 inline std::string dtype_name(int dtype) {
   static const char* const names[] = {"float32", "float64", "float16", "bfloat16", "int32", "int64"};
   return dtype >= 0 && dtype < 6 ? names[dtype] : "a tensor of dtype code " + std::to_string(dtype);
 }
-}  // namespace caffe
+}  // namespace cuffi
 
 #define CAFFE_DISPATCH_OTHERWISE_(dtype, known) \
   default:                                      \
-    throw ::caffe::Error(std::string("expected ") + known + ", got " + ::caffe::dtype_name(dtype))
+    throw ::cuffi::Error(std::string("expected ") + known + ", got " + ::cuffi::dtype_name(dtype))
 
 // Run the block with `name` as the C++ type of the caffe_dtype `dtype`.
-#define CAFFE_DISPATCH_FLOATING(dtype, name, ...)                                \
-  do {                                                                           \
-    switch (dtype) {                                                             \
-      CAFFE_DISPATCH_CASE_(CAFFE_FLOAT32, float, name, __VA_ARGS__)              \
-      CAFFE_DISPATCH_CASE_(CAFFE_FLOAT64, double, name, __VA_ARGS__)             \
-      CAFFE_DISPATCH_CASE_(CAFFE_FLOAT16, ::caffe::half, name, __VA_ARGS__)      \
-      CAFFE_DISPATCH_CASE_(CAFFE_BFLOAT16, ::caffe::bfloat16, name, __VA_ARGS__) \
-      CAFFE_DISPATCH_OTHERWISE_(dtype, "float32, float64, float16 or bfloat16"); \
-    }                                                                            \
+#define CAFFE_DISPATCH_FLOATING(dtype, name, ...)                                       \
+  do {                                                                                  \
+    switch (dtype) {                                                                    \
+      CAFFE_DISPATCH_CASE_(CAFFE_FLOAT32, float, name, __VA_ARGS__)                     \
+      CAFFE_DISPATCH_CASE_(CAFFE_FLOAT64, double, name, __VA_ARGS__)                    \
+      CAFFE_DISPATCH_CASE_(CAFFE_FLOAT16, ::cuffi::types::half, name, __VA_ARGS__)      \
+      CAFFE_DISPATCH_CASE_(CAFFE_BFLOAT16, ::cuffi::types::bfloat16, name, __VA_ARGS__) \
+      CAFFE_DISPATCH_OTHERWISE_(dtype, "float32, float64, float16 or bfloat16");        \
+    }                                                                                   \
   } while (0)
 
 // The same for float and double only, for bodies that do not compile for the half types.

@@ -21,7 +21,7 @@ const char* caffe_unsupported(void);
 // A description of what the library was built for: "CUDA 13.0, sm_75 sm_80", "x86-64 avx2".
 const char* caffe_build_info(void);
 
-// Digests of the sources that Python depends on (layers/_edge.py). They identify the toolkit that built the library.
+// Digests of the sources that Python depends on (cuffi/edge.py). They identify the toolkit that built the library.
 const char* caffe_edge(void);
 
 // Host backend: sets the most threads of later launches. CUDA backend: no effect.

@@ -19,7 +19,8 @@
 #define CAFFE_HALF_INLINE inline
 #endif
 
-namespace caffe {
+namespace cuffi {
+namespace types {
 namespace half_detail {
 
 // The compiler's own half, if it has one. nvcc knows its g++'s macros, but not its types. g++ 12 knows __FLT16_MAX__ for
@@ -131,6 +132,7 @@ struct accumulate<double> {
 template <typename Dtype>
 using accumulate_t = typename accumulate<Dtype>::type;
 
-}  // namespace caffe
+}  // namespace types
+}  // namespace cuffi
 
 #endif  // CAFFE_HALF_H_

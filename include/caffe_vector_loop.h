@@ -10,13 +10,13 @@
 //
 //   CUDA_KERNEL_LOOP(i, n) { out[i] = in[i] * 2; }                                     into
 //
-//   { const int64_t i_vectorized = caffe::vectorized(n, in, out);
+//   { const int64_t i_vectorized = cuffi::vectorized(n, in, out);
 //     CAFFE_VECTOR_REST(i, n) { out[i] = in[i] * 2; }
 //     CUDA_VECTOR_LOOP(i, n, in, out) CAFFE_VECTOR_READ(i, in) CAFFE_VECTOR_WRITE(i, out)
 //     CAFFE_VECTOR_LANES(i, n) { out[i] = in[i] * 2; } }
 //
 // In its launches, CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS becomes
-// caffe::vector_blocks(n, kernel), caffe::kVectorThreads.
+// cuffi::vector_blocks(n, kernel), cuffi::kVectorThreads.
 //
 // The vector loop handles only whole windows, so it needs no test for the end. Caffe's loop does the rest: the last
 // few elements, small launches, and misaligned pointers. The result is right for any grid, alignment, count and
@@ -30,7 +30,7 @@
 #include <algorithm>
 #include <type_traits>
 
-namespace caffe {
+namespace cuffi {
 
 // With fewer bytes behind a pointer, one element per thread fills the GPU better than one window per thread
 // (measured on an H200).
@@ -165,18 +165,18 @@ inline int vector_blocks(int64_t count, void (*)(Parameter...)) {
 // For launches that leave the template arguments to deduction: the bytes are those of float.
 inline int vector_blocks(int64_t count) { return vector_blocks(count, static_cast<int>(sizeof(float))); }
 
-}  // namespace caffe
+}  // namespace cuffi
 
 // Caffe's loop over the elements that the vector loop leaves.
 #define CAFFE_VECTOR_REST(i, n) CAFFE_KERNEL_LOOP_OVER(x(n, i##_vectorized), i, n)
 
 #define CUDA_VECTOR_LOOP(i, n, ...)                                                                          \
-  for (decltype(::caffe::vector_over((n) + 0, __VA_ARGS__)) i##_vector(i##_vectorized); i##_vector.inside(); \
+  for (decltype(::cuffi::vector_over((n) + 0, __VA_ARGS__)) i##_vector(i##_vectorized); i##_vector.inside(); \
        i##_vector.next())
 
 #define CAFFE_VECTOR_WINDOW(i, p, load, store)                                       \
   if (auto& p##_memory = p; false) {                                                 \
-  } else if (auto p = ::caffe::window<load, store>(p##_memory, i##_vector); false) { \
+  } else if (auto p = ::cuffi::window<load, store>(p##_memory, i##_vector); false) { \
   } else
 
 #define CAFFE_VECTOR_READ(i, p) CAFFE_VECTOR_WINDOW(i, p, true, false)

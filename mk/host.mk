@@ -3,11 +3,14 @@
 SANITIZER_1 := -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined
 # -fsanitize=thread inserts a call before each memory access. src/host/host_races.h defines the functions that are called.
 SANITIZER_races := -fsanitize=thread -DCAFFE_HOST_RACES=1 -O1 -Wno-tsan
-host_FLAGS   = $(COMMON) -Iinclude/host -O3 -march=$(HOST_ARCH) -fno-math-errno -fno-trapping-math $(OBJECT) \
-               -g1 $(SANITIZER_$(SANITIZE))
+# What nvcc does not assume, g++ must not assume of kernels: that memory has one type (a kernel loads halves as float4),
+# that each loop ends, that a pointer which was used is not null. docs/architecture.md has what this costs.
+AS_NVCC     := -fno-strict-aliasing -fno-finite-loops -fno-delete-null-pointer-checks
+host_FLAGS   = $(COMMON) -Iinclude/host -O3 -march=$(HOST_ARCH) -fno-math-errno -fno-trapping-math $(AS_NVCC) \
+               $(OBJECT) -g1 -DCAFFE_HOST_BACKEND=1 $(SANITIZER_$(SANITIZE))
 # No fused multiply-add: each product is rounded, as on the processors that Caffe was built for. Else a box of 50 pixels
 # may end at 49.99999.
-host_CAFFE   = $(host_FLAGS) $(OF_CAFFE) -ffp-contract=off $(UNSHARED) -DCAFFE_HOST_BACKEND=1
+host_CAFFE   = $(host_FLAGS) $(OF_CAFFE) -ffp-contract=off $(UNSHARED)
 host_LINK   := -pthread -lm $(if $(filter 1,$(SANITIZE)),-fsanitize=address$(comma)undefined)
 host_INFO   := host $(HOST_ARCH)
 

@@ -47,18 +47,18 @@ ENDS      := -Werror=return-type
 own = $(foreach folder,$(1),-iquote $(folder)) $(foreach folder,$(1),-idirafter $(folder))
 # Includes for a native layer. Its declarations come first, so that a definition that differs from them does not
 # compile. load_inline writes a prologue.h. native(folder, build)
-native = $(call own,$(1)) -include stdint.h -include $(2)/declarations.h $(patsubst %,-include %,$(wildcard $(1)/prologue.h))
+native = $(call own,$(1)) -iquote . -include stdint.h -include $(2)/declarations.h $(patsubst %,-include %,$(wildcard $(1)/prologue.h))
 # Includes for a Caffe layer. Its forwarding headers come first, so that a fork's own header wins over the toolkit's.
 # additions.hpp has functions that the fork added to Caffe's own headers, for which the toolkit has its own.
 # caffe(folder, build)
-caffe = -I$(2)/include $(call own,$(1)) -Iinclude -Iinclude/legacy \
+caffe = -I$(2)/include $(call own,$(1)) -Iinclude -I$(PACKAGE)/caffe_layers/include -I$(PACKAGE)/caffe_layers/include/legacy \
   $(patsubst %,-include %,$(wildcard $(1)/additions.hpp))
 
 # ------------------------------------------------------------------------------------------ recipes
 # headers(name, folder, build): forwarding headers, and a source that registers the layer if it does not do so itself.
-headers = $(call step,HEAD,$(1),$@.log,$(PYTHON) -m tools.caffe.prepare headers $(2) $(3) && touch $@)
+headers = $(call step,HEAD,$(1),$@.log,$(PYTHON) -m cuffi.caffe_layers.make.prepare headers $(2) $(3) && touch $@)
 # messages(name, arguments): caffe.proto for C++ and, beside the layer's files, for Python.
-messages = $(call step,PROTO,$(1),$@.log,$(PYTHON) -m tools.caffe.proto $(2) && touch $@)
+messages = $(call step,PROTO,$(1),$@.log,$(PYTHON) -m cuffi.caffe_layers.make.proto $(2) && touch $@)
 # std(backend): the standard headers that every Caffe file includes, precompiled. They are a fifth of each compilation.
 std = -include $(CORE_$(1))/std.hpp
 # rewrite(word, name, tool, further arguments): a .cu for a backend's compiler.

@@ -14,6 +14,7 @@ import pytest
 import torch
 from support.points import (  # noqa: F401 (tests import these from here, too)
     DEVICES,
+    FOLDERS,
     GRIDS,
     LAYERS,
     LAYERS_DIR,
@@ -25,7 +26,7 @@ from support.points import (  # noqa: F401 (tests import these from here, too)
 )
 from support.workshop import SharedLayers, Workshop, make  # noqa: F401
 
-from layers._runtime import backend_of
+from cuffi.runtime import backend_of
 from tools.make.find_nvcc import find
 
 pytest_plugins = ["support.fork", "support.load", "support.stock", "support.zoo"]
@@ -34,7 +35,7 @@ pytest_plugins = ["support.fork", "support.load", "support.stock", "support.zoo"
 EVERY_LAYERS = ("cuda", "exotic", "layouts", "modules", "operators", "refusals", "short", "values")
 collect_ignore_glob = (
     []
-    if PACKAGE == "layers"
+    if PACKAGE == "cuffi"
     else [
         *(
             p.name
@@ -175,7 +176,7 @@ def pytest_runtest_makereport(item, call):
 @pytest.fixture(scope="session")
 def runtime():
     """The _runtime that the tested layers use."""
-    return importlib.import_module(f"{PACKAGE}._runtime")
+    return importlib.import_module(f"{PACKAGE}.runtime")
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""layers/_backends.py: each row is complete, and few other files name a backend."""
+"""cuffi/backends.py: each row is complete, and few other files name a backend."""
 
 import re
 import subprocess
@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from conftest import ROOT
 
-from layers._backends import BACKENDS
+from cuffi.backends import BACKENDS
 from tools.make.settings import defaults
 
 NAMED = re.compile(r"""["'](host|cuda|hip)["']|\b_(host|cuda|hip)\.(abi3|json)""")

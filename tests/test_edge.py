@@ -3,11 +3,11 @@
 import re
 
 import pytest
-from conftest import LAYERS_DIR, ROOT
+from conftest import FOLDERS, ROOT
 
 import build_ffi
-from layers import _edge
-from layers._runtime.library import Library
+from cuffi import edge as _edge
+from cuffi.runtime.library import Library
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from layers._runtime.library import Library
 )
 def test_built_by_another_version_of_the_toolkit(layer, old, tmp_path):
     """The error comes at loading. If structs had another layout, Python would write the wrong memory."""
-    library = LAYERS_DIR / layer / "_host.abi3.so"
+    library = FOLDERS[layer] / "_host.abi3.so"
     every, caffe = (digest.encode() for digest in _edge.expected())
     was, becomes = {
         "all": (every, every[::-1]),
@@ -40,7 +40,7 @@ def test_built_by_another_version_of_the_toolkit(layer, old, tmp_path):
     ("header", "known"),
     [
         ("tests/fixtures/kernels/loops/loops.h", _edge.EVERY),
-        ("src/caffe/caffe_layer.h", _edge.EVERY + _edge.CAFFE),
+        ("cuffi/caffe_layers/core/caffe_layer.h", _edge.EVERY + _edge.CAFFE),
     ],
 )
 def test_the_digests_are_of_all_that_the_edge_includes(header, known):
@@ -52,7 +52,7 @@ def test_the_digests_are_of_all_that_the_edge_includes(header, known):
 
 
 def test_the_digest_of_the_short_way_is_of_all_that_it_includes():
-    assert all_included(["call.cpp"]) == set(_edge.CALL)
+    assert all_included(["call.cpp", *_edge.wings_sources()]) == set(_edge.call_files())
 
 
 def all_included(named: list[str]) -> set[str]:
@@ -61,7 +61,9 @@ def all_included(named: list[str]) -> set[str]:
     while named:
         name = named.pop()
         place = next(
-            place for place in (ROOT, ROOT / "src/edge", ROOT / "include") if (place / name).exists()
+            place
+            for place in (ROOT, ROOT / "src/edge", ROOT / "include", ROOT / "cuffi/caffe_layers/include")
+            if (place / name).exists()
         )
         file = (place / name).relative_to(ROOT).as_posix()
         found.add(file)

@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import shutil
 import subprocess
 import sys
 
@@ -10,9 +9,8 @@ import pytest
 from conftest import ROOT, Workshop, make
 from support import python_with_torch
 
-import layers
-from layers._net.registry import Folders
-from tools.make.job import give_toolkit
+import cuffi
+from cuffi.nets.net.registry import Folders
 
 CAFFE = 'from .._caffe import caffe_layer\n\nOwn = caffe_layer(__name__, "{type}")\n'
 
@@ -45,17 +43,17 @@ def test_layers_of_all_folders_are_built_and_are_layers(both):
     assert {f.parent.name for shop in both for f in shop.folder.glob("*/_host.abi3.so")} == {"one", "two"}
     # As a bundled one, whatever the current folder of layers is called; of two with one name the first.
     script = """
-import torch, layers, layers.two
-from layers.one import layer
+import torch, cuffi.two
+from cuffi.one import layer
 one, two = torch.zeros(2), torch.zeros(2)
-layer.one_fill(one, 2), layers.two.layer.two_fill(two, 2)
-print(one.tolist(), two.tolist(), layers.round.__file__, layers.sigmoid.__file__, sep="\\n")
+layer.one_fill(one, 2), cuffi.two.layer.two_fill(two, 2)
+print(one.tolist(), two.tolist(), cuffi.round.__file__, cuffi.sigmoid.__file__, sep="\\n")
 try:
-    layers.left_out.layer.left_out_fill(one, 2)
-except layers.CaffeRuntimeError as error:
+    cuffi.left_out.layer.left_out_fill(one, 2)
+except cuffi.CaffeRuntimeError as error:
     print(error)
 try:
-    layers.nosuch
+    cuffi.nosuch
 except AttributeError as error:
     print(error)
 from benchmarks._cases import layers_here
@@ -114,9 +112,9 @@ def test_a_nets_layers_are_found(both, monkeypatch):
     monkeypatch.setenv("LAYERS_DIR", both[0].listed)
     assert Folders().find("Own").folder == a.folder / "own"
     assert Folders().find("Normalize").folder == b.folder / "normalize" != bundled
-    assert Folders().find("Own").module_name() == "layers.own"
+    assert Folders().find("Own").module_name() == "cuffi.own"
     of_b = Folders([b.folder]).find("Own")
-    assert of_b.folder == b.folder / "own" and of_b.module_name() != "layers.own"
+    assert of_b.folder == b.folder / "own" and of_b.module_name() != "cuffi.own"
     # Two folders whose names differ by a mark alone are two packages.
     for mark in "-_":
         (b.folder / f"of{mark}mine" / "own").mkdir(parents=True)
@@ -137,9 +135,9 @@ def test_folder_outside_gets_one_file(workshop):
     # In a process that has never heard of the toolkit.
     said = workshop.python(f"""{workshop.importing("one")}
 import sys, cuffi, {workshop.folder.name}
-print({workshop.folder.name}._runtime is cuffi._runtime, [m for m in sys.modules if m.endswith("_runtime.layer")])
+print({workshop.folder.name}._runtime is cuffi.runtime, [m for m in sys.modules if m.endswith("runtime.layer")])
 """)
-    assert said == "7.0\nTrue ['cuffi._runtime.layer']"
+    assert said == "7.0\nTrue ['cuffi.runtime.layer']"
     made = (workshop.folder / "__init__.py").stat().st_mtime_ns
     workshop.build()
     assert (workshop.folder / "__init__.py").stat().st_mtime_ns == made
@@ -160,19 +158,36 @@ def test_layers_that_import_the_installed_toolkit_get_nothing(workshop):
     assert not (workshop.folder / "__init__.py").exists()
 
 
-def test_a_copy_of_the_toolkits_own_layers_is_no_users(tmp_path, capsys):
-    """make verify and make sanitize build in one. There, layers find _runtime beside them."""
-    copy = shutil.copytree(ROOT / "layers/sigmoid", tmp_path / "layers" / "sigmoid").parent
-    shutil.copy(ROOT / "layers/__init__.py", copy)
-    give_toolkit(str(copy), [str(copy / "sigmoid")])
-    assert (copy / "__init__.py").read_bytes() == (ROOT / "layers/__init__.py").read_bytes()
-    assert capsys.readouterr().out == ""
-
-
 def test_a_folder_that_is_not_there(monkeypatch, tmp_path):
     """With a typo in LAYERS_DIR the toolkit's `normalize` would run instead of the user's."""
     monkeypatch.setenv("LAYERS_DIR", f"{tmp_path}:{tmp_path / 'nope'}")
     with pytest.raises(ImportError, match=rf"LAYERS_DIR: there is no folder {tmp_path / 'nope'}"):
-        importlib.import_module("layers.no_such_layer")
+        importlib.import_module("cuffi.no_such_layer")
     with pytest.raises(ImportError, match="there is no folder"):
-        layers.no_such_layer  # noqa: B018
+        cuffi.no_such_layer  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("sigmoidd", "cuffi.sigmoid"), ("lltn", "cuffi.lltm"), ("normalise", "cuffi.normalize")],
+)
+def test_a_misspelt_layer_is_told_its_name(name, near):
+    with pytest.raises(
+        ModuleNotFoundError, match=f"No module named 'cuffi.{name}'. Did you mean .*{near}"
+    ) as raised:
+        importlib.import_module(f"cuffi.{name}")
+    assert raised.value.name == f"cuffi.{name}"
+
+
+@pytest.mark.parametrize("name", ["xyzxyz", "_nothing", "sigmoid.nothing"])
+def test_another_name_is_python_s_own_error(name):
+    with pytest.raises(ModuleNotFoundError) as raised:
+        importlib.import_module(f"cuffi.{name}")
+    assert "Did you mean" not in str(raised.value)
+
+
+@pytest.mark.parametrize("target", ["buld", "install"])
+def test_a_target_that_does_not_exist(target):
+    done = subprocess.run(["make", "-C", ROOT, target], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert f"there is no target '{target}'. There are: all libraries test" in done.stderr

@@ -1,4 +1,4 @@
-"""`python -m layers`: the folder on stdout, for scripts, and the versions on stderr."""
+"""`python -m cuffi`: the folder on stdout, for scripts, and the versions on stderr."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from conftest import ROOT
 
 def run(**environment):
     return subprocess.run(
-        [sys.executable, "-m", "layers"],
+        [sys.executable, "-m", "cuffi"],
         cwd=ROOT,
         env={**os.environ, **environment},
         capture_output=True,

@@ -60,13 +60,14 @@ def test_a_wheel_says_what_is_true_of_it(wheel):
     assert "-cp310-abi3-linux_" in wheel.name
     names = set(zipfile.ZipFile(wheel).namelist())
     libraries = {name for name in names if name.endswith(".so")}
-    assert libraries == {"cuffi/round/_host.abi3.so", "cuffi/_runtime/_call.abi3.so"}
+    assert libraries == {"cuffi/layers/round/_host.abi3.so", "cuffi/runtime/_call.abi3.so"}
     for wanted in (
         "cuffi/_toolkit/Makefile",
         "cuffi/_toolkit/include/caffe_cuda_macro.h",
         "cuffi/_toolkit/tools/cuda/to_host.py",
-        "cuffi/_load/load.py",
-        "cuffi/normalize/normalize.proto",
+        "cuffi/loading/load.py",
+        "cuffi/caffe_layers/layers/normalize/normalize.proto",
+        "cuffi/caffe_layers/include/caffe/layers/loss_layer.hpp",
     ):
         assert wanted in names
     assert not [name for name in names if name.endswith((".pyc", ".partial", ".o"))]
@@ -139,7 +140,7 @@ def test_its_make_builds_a_folder_that_imports_it(site, tmp_path):
 
 
 def test_a_free_threaded_python_is_told():
-    script = "import sys; sys.abiflags = 't'; import layers"
+    script = "import sys; sys.abiflags = 't'; import cuffi"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError: free-threaded Python cannot load libraries of the stable ABI")

@@ -6,17 +6,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import cuffi.elementwise_mult
+import cuffi.round
+import cuffi.sigmoid
 import pytest
 from conftest import ROOT
 
-import layers.elementwise_mult
-import layers.round
-import layers.sigmoid
-from layers._runtime import backends_here
+from cuffi.runtime import backends_here
 
-OURS = (layers.round, layers.sigmoid, layers.elementwise_mult)
+OURS = (cuffi.round, cuffi.sigmoid, cuffi.elementwise_mult)
 SOURCES = [
-    p for folder in ("layers", "src", "include", "tools") for p in (ROOT / folder).rglob("*") if p.is_file()
+    p
+    for folder in ("cuffi", "layers", "src", "include", "tools")
+    for p in (ROOT / folder).rglob("*")
+    if p.is_file()
 ]
 SOURCES = [p for p in SOURCES if p.suffix in (".py", ".h", ".cuh", ".cu", ".cpp")]
 CODE = [p for p in SOURCES if p.suffix != ".py"]
@@ -34,14 +37,18 @@ def said_in_code(pattern: str) -> list[str]:
 def test_nothing_is_printed_in_c():
     said = said_in_code(r"\bf?printf\s*\(|\bstd::c(out|err)\b|\bputs\s*\(")
     # glog's lines where no process takes them; what the race finder found, where nobody names a file for it
-    reports = ("src/caffe/logging.cpp", "src/host/host_races.h")
+    reports = ("cuffi/caffe_layers/core/logging.cpp", "src/host/host_races.h")
     assert not [line for line in said if not line.startswith(reports)]
 
 
 def test_no_library_is_included_that_is_not_linked():
     said = said_in_code(r"#\s*include\s*[<](curand|cublas|cudnn|THC|ATen|torch)[^>]*>")
     # The toolkit's own headers of these names, for extensions of torch.utils.ffi, include each other.
-    assert not [line for line in said if not line.startswith(("include/TH", "include/ffi/"))]
+    assert not [
+        line
+        for line in said
+        if not line.startswith(("cuffi/old_torch/include/TH", "cuffi/old_torch/include/ffi/"))
+    ]
 
 
 def test_nothing_ends_the_process():
@@ -52,14 +59,14 @@ def test_nothing_waits_for_the_gpu():
     # Blobs that a Caffe layer reads on the host must be waited for; nothing else.
     waits = (
         "include/host",
-        "include/ffi/",
-        "src/caffe/syncedmem.cpp",
-        "src/caffe/host_services.cpp",
-        "src/caffe/common.cpp",
+        "cuffi/old_torch/include/ffi/",
+        "cuffi/caffe_layers/core/syncedmem.cpp",
+        "cuffi/caffe_layers/core/host_services.cpp",
+        "cuffi/caffe_layers/core/common.cpp",
     )
     said = said_in_code(r"cuda(Device|Stream)Synchronize\s*\(")
     assert not [line for line in said if not line.startswith(waits)]
-    for path in (ROOT / "layers" / "_runtime").glob("*.py"):
+    for path in (ROOT / "cuffi" / "runtime").glob("*.py"):
         if path.name == "cases.py":  # compares results, and is on no call's way
             continue
         names = {
@@ -92,7 +99,7 @@ def test_counts_have_64_bits():
 
 def test_a_module_hides_no_builtin():
     exec(
-        "import layers.round\nassert round(2.6) == 3\nfrom layers import round as layer\nassert layer.Round",
+        "import cuffi.round\nassert round(2.6) == 3\nfrom cuffi import round as layer\nassert layer.Round",
         {},
     )
 
@@ -100,7 +107,7 @@ def test_a_module_hides_no_builtin():
 @pytest.mark.parametrize("backend", [backend.name for backend in backends_here()])
 def test_a_library_loads_without_torch(backend):
     """The library loads in a Python that has not imported torch, every symbol bound at once."""
-    path = layers.round.layer.folder / f"_{backend}.abi3.so"
+    path = cuffi.round.layer.folder / f"_{backend}.abi3.so"
     if not path.exists():
         pytest.skip(f"round is not built for {backend}")
     script = (
@@ -121,5 +128,5 @@ def test_libraries_are_built_of_the_sources_that_are_here():
 def test_a_layer_has_the_name_of_its_folder():
     """The name is written nowhere else."""
     for module in OURS:
-        assert module.__name__ == f"layers.{module.layer.folder.name}" == f"layers.{module.layer.name}"
+        assert module.__name__ == f"cuffi.{module.layer.folder.name}" == f"cuffi.{module.layer.name}"
         assert module.layer.backends()

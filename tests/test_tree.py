@@ -31,6 +31,7 @@ def test_few_functions_are_longer_than_a_screen():
 # A wing of tools/ imports only those before it (docs/architecture.md).
 WINGS = (
     "parts",
+    "console",
     "files",
     "refused",
     "cuda",
@@ -69,8 +70,8 @@ def test_imports_point_one_way():
     assert not wrong
 
 
-# One class each, by type: tests/net/test_stock*.py and tests/net/known have tables of types.
-OF_TYPES = ("layers/_net/stock/", "layers/_net/known/")
+# One class each, by type: tests/nets/net/test_stock*.py and tests/nets/known have tables of types.
+OF_TYPES = ("cuffi/nets/stock/", "cuffi/nets/known/")
 
 
 def is_tested(file) -> bool:

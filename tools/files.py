@@ -13,7 +13,7 @@ import re
 
 from .parts import part
 
-written_whole = part("files").written_whole
+written_whole = part("base/files").written_whole
 
 
 def read(path: str | os.PathLike, encoding: str = "latin-1") -> str:

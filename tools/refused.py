@@ -1,2 +1,10 @@
+from .parts import part
+
+without_escapes = part("base/shown").without_escapes
+
+
 class Refused(Exception):
-    """A command refuses. The text is the message: the reason, and what to do instead."""
+    """A command refuses. The text is the message: the reason, and what to do instead, without escape sequences."""
+
+    def __init__(self, text: str):
+        super().__init__(without_escapes(text))

@@ -1,4 +1,2 @@
-// Replaces CUDA's header of this name.
-#pragma once
 
-#include "cuda_runtime.h"
+#define CUDA_VERSION CUDART_VERSION

@@ -7,6 +7,11 @@
 #include <string.h>
 #include <time.h>  // clock(), which kernels may call
 
+// The versions that the host's functions are of. (CUDA_VERSION is in <cuda.h>, as in CUDA.)
+#define CUDART_VERSION 12000
+#define __CUDACC_VER_MAJOR__ 12
+#define __CUDACC_VER_MINOR__ 0
+
 typedef struct CUstream_st* cudaStream_t;
 
 enum cudaError_t {
@@ -35,9 +40,13 @@ enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 namespace cuda_host {
 // This thread's last error. As in CUDA, reading it clears it, and peeking does not.
 cudaError_t last_error(bool clear);
+// The text of cudaErrorInvalidConfiguration: the number and the limit of the last launch that was refused.
+const char* why_refused();
 int multiprocessor_count();
 // Set the most dynamic shared memory that later launches may have, as cudaFuncSetAttribute does.
 cudaError_t allow_shared_bytes(int bytes);
+// End the kernel: this code is only for a GPU. `why` begins with its file and line.
+[[noreturn]] void refuse(const char* why);
 [[noreturn]] void trap();  // not thrown here: <stdexcept> is half of what a small kernel includes
 }  // namespace cuda_host
 
@@ -75,7 +84,7 @@ inline const char* cudaGetErrorString(cudaError_t error) {
     case cudaErrorMemoryAllocation:
       return "out of memory";
     case cudaErrorInvalidConfiguration:
-      return "invalid configuration argument";
+      return *cuda_host::why_refused() ? cuda_host::why_refused() : "invalid configuration argument";
     default:
       return "unknown error";
   }
@@ -113,13 +122,13 @@ inline cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess;
 inline cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
 inline cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidValue; }
 
-// Kernel files ask for the architecture: the newest one whose features the host has.
+// Kernel files ask for the architecture. It is that of the branches that the host has (tools/cuda/branches.py).
 struct cudaDeviceProp {
   char name[256];
   int major, minor, multiProcessorCount, maxThreadsPerBlock, warpSize;
 };
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
-  *properties = {"host backend", 7, 0, cuda_host::multiprocessor_count(), 1024, 32};
+  *properties = {"host backend", 9, 0, cuda_host::multiprocessor_count(), 1024, 32};
   return cudaSuccess;
 }
 

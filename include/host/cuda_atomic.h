@@ -1,6 +1,8 @@
 // CUDA's atomics. They must be atomic on the host, too, because blocks run in parallel.
 #pragma once
 
+#include <type_traits>
+
 #include "cuda_words.h"
 
 namespace cuda_host {
@@ -8,6 +10,7 @@ namespace cuda_host {
 // Replace *address by change(*address). Returns the old value.
 template <typename T, typename Change>
 inline T atomic_change(T* address, Change change) {
+  may_spin();
   T before;
   __atomic_load(address, &before, __ATOMIC_RELAXED);
   T after;
@@ -36,6 +39,7 @@ inline T atomic_change(T* address, Change change) {
   CAFFE_HOST_ATOMIC(type, atomicOr, old | value)                                                     \
   CAFFE_HOST_ATOMIC(type, atomicXor, old ^ value)                                                    \
   inline type atomicCAS(type* address, type compare, type value) {                                   \
+    cuda_host::may_spin();                                                                           \
     __atomic_compare_exchange(address, &compare, &value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED); \
     return compare;                                                                                  \
   }
@@ -46,10 +50,66 @@ CAFFE_HOST_ATOMIC_INTEGER(unsigned int)
 CAFFE_HOST_ATOMIC_INTEGER(unsigned long long)
 CAFFE_HOST_ATOMIC(unsigned int, atomicInc, old >= value ? 0u : old + 1u)
 CAFFE_HOST_ATOMIC(unsigned int, atomicDec, old == 0u || old > value ? value : old - 1u)
+CAFFE_HOST_ATOMIC(long long, atomicMax, old > value ? old : value)
+CAFFE_HOST_ATOMIC(long long, atomicMin, old < value ? old : value)
+CAFFE_HOST_ATOMIC(long long, atomicAnd, old& value)
+CAFFE_HOST_ATOMIC(long long, atomicOr, old | value)
+CAFFE_HOST_ATOMIC(long long, atomicXor, old ^ value)
+inline unsigned short atomicCAS(unsigned short* address, unsigned short compare, unsigned short value) {
+  cuda_host::may_spin();
+  __atomic_compare_exchange(address, &compare, &value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return compare;
+}
+// Each element by itself, as on a GPU.
+inline float2 atomicAdd(float2* address, float2 value) {
+  return float2{atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y)};
+}
+inline float4 atomicAdd(float4* address, float4 value) {
+  return float4{atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y),
+                atomicAdd(&address->z, value.z), atomicAdd(&address->w, value.w)};
+}
 #undef CAFFE_HOST_ATOMIC
 #undef CAFFE_HOST_ATOMIC_ARITHMETIC
 #undef CAFFE_HOST_ATOMIC_INTEGER
 
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_block() {}
+inline void __threadfence() {
+  cuda_host::may_spin();
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+inline void __threadfence_block() {
+  cuda_host::may_spin();
+  __asm__ volatile(
+      "" ::
+          : "memory");  // the compiler keeps the order, as the processor does for one host thread
+}
 inline void __threadfence_system() { __threadfence(); }
+
+// For a block, and for all processors. Templates of the types, because these are the same atomics.
+#define CAFFE_HOST_SCOPED(name)                                     \
+  template <typename T>                                             \
+  inline T name##_block(T* address, std::common_type_t<T> value) {  \
+    return name(address, value);                                    \
+  }                                                                 \
+  template <typename T>                                             \
+  inline T name##_system(T* address, std::common_type_t<T> value) { \
+    return name(address, value);                                    \
+  }
+CAFFE_HOST_SCOPED(atomicAdd)
+CAFFE_HOST_SCOPED(atomicSub)
+CAFFE_HOST_SCOPED(atomicExch)
+CAFFE_HOST_SCOPED(atomicMax)
+CAFFE_HOST_SCOPED(atomicMin)
+CAFFE_HOST_SCOPED(atomicInc)
+CAFFE_HOST_SCOPED(atomicDec)
+CAFFE_HOST_SCOPED(atomicAnd)
+CAFFE_HOST_SCOPED(atomicOr)
+CAFFE_HOST_SCOPED(atomicXor)
+#undef CAFFE_HOST_SCOPED
+template <typename T>
+inline T atomicCAS_block(T* address, std::common_type_t<T> compare, std::common_type_t<T> value) {
+  return atomicCAS(address, compare, value);
+}
+template <typename T>
+inline T atomicCAS_system(T* address, std::common_type_t<T> compare, std::common_type_t<T> value) {
+  return atomicCAS(address, compare, value);
+}

@@ -3,8 +3,8 @@
 
 #include "cuda_halves.h"
 
-typedef cuda_host::Half<caffe::half_detail::Ieee> __half;
-typedef cuda_host::Half2<caffe::half_detail::Ieee> __half2;
+typedef cuda_host::Half<cuffi::types::half_detail::Ieee> __half;
+typedef cuda_host::Half2<cuffi::types::half_detail::Ieee> __half2;
 typedef __half half;
 typedef __half2 half2;
 CAFFE_HOST_HALF_NAMES(__half, half, half2)

@@ -24,8 +24,8 @@ inline float round_to_odd(double number) {
 
 // Operators of its own, because an expression of caffe::half is one of floats.
 template <typename Format>
-struct alignas(2) Half : caffe::half_detail::Reduced<Format> {
-  using Base = caffe::half_detail::Reduced<Format>;
+struct alignas(2) Half : cuffi::types::half_detail::Reduced<Format> {
+  using Base = cuffi::types::half_detail::Reduced<Format>;
   Half() = default;
   template <typename T, typename = std::enable_if_t<std::is_arithmetic<T>::value>>
   Half(T value) : Base(value) {}
@@ -83,6 +83,25 @@ struct alignas(4) Half2 {
 #define CAFFE_HOST_BINARY(name, pairs, expression)                                     \
   CAFFE_HOST_OF_HALVES(name, (cuda_host::Half<F> x, cuda_host::Half<F> y), expression) \
   CAFFE_HOST_OF_PAIRS(pairs, (cuda_host::Half2<F> x, cuda_host::Half2<F> y), name(x.x, y.x), name(x.y, y.y))
+// name##u: true of a NaN, too. _mask: all bits of a half or none.
+#define CAFFE_HOST_MASK(name)                                                      \
+  template <typename F>                                                            \
+  inline unsigned int name##2_mask(cuda_host::Half2<F> x, cuda_host::Half2<F> y) { \
+    return (name(x.x, y.x) ? 0xffffu : 0u) | (name(x.y, y.y) ? 0xffff0000u : 0u);  \
+  }
+#define CAFFE_HOST_UNORDERED(name)                                                   \
+  template <typename F>                                                              \
+  inline bool __h##name##u(cuda_host::Half<F> x, cuda_host::Half<F> y) {             \
+    return x != x || y != y || __h##name(x, y);                                      \
+  }                                                                                  \
+  CAFFE_HOST_OF_PAIRS(__h##name##u2, (cuda_host::Half2<F> x, cuda_host::Half2<F> y), \
+                      float(__h##name##u(x.x, y.x)), float(__h##name##u(x.y, y.y)))  \
+  template <typename F>                                                              \
+  inline bool __hb##name##u2(cuda_host::Half2<F> x, cuda_host::Half2<F> y) {         \
+    return __h##name##u(x.x, y.x) && __h##name##u(x.y, y.y);                         \
+  }                                                                                  \
+  CAFFE_HOST_MASK(__h##name)                                                         \
+  CAFFE_HOST_MASK(__h##name##u)
 #define CAFFE_HOST_COMPARE(name, operation)                                         \
   template <typename F>                                                             \
   inline bool __h##name(cuda_host::Half<F> x, cuda_host::Half<F> y) {               \
@@ -98,6 +117,12 @@ CAFFE_HOST_BINARY(__hadd, __hadd2, x + y)
 CAFFE_HOST_BINARY(__hsub, __hsub2, x - y)
 CAFFE_HOST_BINARY(__hmul, __hmul2, x* y)
 CAFFE_HOST_BINARY(__hdiv, __h2div, x / y)
+CAFFE_HOST_BINARY(__hadd_rn, __hadd2_rn, x + y)
+CAFFE_HOST_BINARY(__hsub_rn, __hsub2_rn, x - y)
+CAFFE_HOST_BINARY(__hmul_rn, __hmul2_rn, x* y)
+CAFFE_HOST_BINARY(__hsub_sat, __hsub2_sat, fminf(fmaxf((x - y).f(), 0.0f), 1.0f))
+CAFFE_HOST_BINARY(__hmax_nan, __hmax2_nan, x != x || y != y ? NAN : fmaxf(x.f(), y.f()))
+CAFFE_HOST_BINARY(__hmin_nan, __hmin2_nan, x != x || y != y ? NAN : fminf(x.f(), y.f()))
 CAFFE_HOST_BINARY(__hmax, __hmax2, fmaxf(x.f(), y.f()))
 CAFFE_HOST_BINARY(__hmin, __hmin2, fminf(x.f(), y.f()))
 CAFFE_HOST_BINARY(__hadd_sat, __hadd2_sat, fminf(fmaxf((x + y).f(), 0.0f), 1.0f))
@@ -108,6 +133,12 @@ CAFFE_HOST_COMPARE(lt, <)
 CAFFE_HOST_COMPARE(le, <=)
 CAFFE_HOST_COMPARE(gt, >)
 CAFFE_HOST_COMPARE(ge, >=)
+CAFFE_HOST_UNORDERED(eq)
+CAFFE_HOST_UNORDERED(ne)
+CAFFE_HOST_UNORDERED(lt)
+CAFFE_HOST_UNORDERED(le)
+CAFFE_HOST_UNORDERED(gt)
+CAFFE_HOST_UNORDERED(ge)
 CAFFE_HOST_UNARY(exp, expf)
 CAFFE_HOST_UNARY(exp2, exp2f)
 CAFFE_HOST_UNARY(log, logf)
@@ -127,6 +158,17 @@ CAFFE_HOST_OF_HALVES(__hneg, (cuda_host::Half<F> x), -x)
 CAFFE_HOST_OF_HALVES(__habs, (cuda_host::Half<F> x), fabsf(x.f()))
 CAFFE_HOST_OF_HALVES(__hfma, (cuda_host::Half<F> x, cuda_host::Half<F> y, cuda_host::Half<F> z),
                      cuda_host::round_to_odd(double(x.f()) * y.f() + z.f()))
+CAFFE_HOST_OF_HALVES(hexp10, (cuda_host::Half<F> x), cuda_host::round_to_odd(pow(10.0, x.f())))
+CAFFE_HOST_OF_PAIRS(h2exp10, (cuda_host::Half2<F> x), hexp10(x.x), hexp10(x.y))
+CAFFE_HOST_OF_HALVES(__hfma_sat, (cuda_host::Half<F> x, cuda_host::Half<F> y, cuda_host::Half<F> z),
+                     fminf(fmaxf(__hfma(x, y, z).f(), 0.0f), 1.0f))
+CAFFE_HOST_OF_HALVES(__hfma_relu, (cuda_host::Half<F> x, cuda_host::Half<F> y, cuda_host::Half<F> z),
+                     __hfma(x, y, z).f() < 0.0f ? 0.0f : __hfma(x, y, z).f())
+CAFFE_HOST_OF_PAIRS(__hfma2_sat, (cuda_host::Half2<F> x, cuda_host::Half2<F> y, cuda_host::Half2<F> z),
+                    __hfma_sat(x.x, y.x, z.x), __hfma_sat(x.y, y.y, z.y))
+CAFFE_HOST_OF_PAIRS(__hfma2_relu, (cuda_host::Half2<F> x, cuda_host::Half2<F> y, cuda_host::Half2<F> z),
+                    __hfma_relu(x.x, y.x, z.x), __hfma_relu(x.y, y.y, z.y))
+CAFFE_HOST_OF_PAIRS(__hisnan2, (cuda_host::Half2<F> x), float(x.x != x.x), float(x.y != x.y))
 CAFFE_HOST_OF_PAIRS(__hneg2, (cuda_host::Half2<F> x), -x.x, -x.y)
 CAFFE_HOST_OF_PAIRS(__habs2, (cuda_host::Half2<F> x), __habs(x.x), __habs(x.y))
 CAFFE_HOST_OF_PAIRS(__hfma2, (cuda_host::Half2<F> x, cuda_host::Half2<F> y, cuda_host::Half2<F> z),
@@ -136,6 +178,16 @@ CAFFE_HOST_OF_PAIRS(__hfma2, (cuda_host::Half2<F> x, cuda_host::Half2<F> y, cuda
 #undef CAFFE_HOST_UNARY
 #undef CAFFE_HOST_BINARY
 #undef CAFFE_HOST_COMPARE
+#undef CAFFE_HOST_UNORDERED
+#undef CAFFE_HOST_MASK
+
+namespace cuda_host {
+// As caffe_saturated. Of a NaN, 0 in types of up to 32 bits.
+template <typename Integer>
+inline Integer of_half(float whole) {
+  return sizeof(Integer) < 8 && whole != whole ? Integer(0) : caffe_saturated<Integer>(whole);
+}
+}  // namespace cuda_host
 
 template <typename F>
 inline bool __hisnan(cuda_host::Half<F> x) {
@@ -143,7 +195,7 @@ inline bool __hisnan(cuda_host::Half<F> x) {
 }
 template <typename F>
 inline int __hisinf(cuda_host::Half<F> x) {
-  return fabsf(x.f()) == INFINITY ? x < 0.0f ? -1 : 1 : 0;
+  return fabsf(x.f()) == INFINITY ? x.f() < 0.0f ? -1 : 1 : 0;
 }
 template <typename F>
 inline cuda_host::Half<F> atomicAdd(cuda_host::Half<F>* address, cuda_host::Half<F> value) {
@@ -154,17 +206,26 @@ inline cuda_host::Half2<F> atomicAdd(cuda_host::Half2<F>* address, cuda_host::Ha
   return cuda_host::atomic_change(address, [value](cuda_host::Half2<F> old) { return old + value; });
 }
 
+// To and from an integer. A double is exact for all that fit a half.
+#define CAFFE_HOST_HALF_INTEGER(H, one, name, type)                                                  \
+  inline H __##name##2##one##_rn(type x) { return cuda_host::round_to_odd(static_cast<double>(x)); } \
+  inline type __##one##2##name##_rn(H x) { return cuda_host::of_half<type>(rintf(x.f())); }          \
+  inline type __##one##2##name##_rz(H x) { return cuda_host::of_half<type>(truncf(x.f())); }         \
+  inline type __##one##2##name##_rd(H x) { return cuda_host::of_half<type>(floorf(x.f())); }         \
+  inline type __##one##2##name##_ru(H x) { return cuda_host::of_half<type>(ceilf(x.f())); }
 // Names that have the type's own in them: __float2half, __low2half, __half22float2. one is half or bfloat16, pair
 // half2 or bfloat162, and H the type.
 #define CAFFE_HOST_HALF_NAMES(H, one, pair)                                                              \
   inline H __float2##one(float x) { return x; }                                                          \
   inline H __float2##one##_rn(float x) { return x; }                                                     \
   inline H __double2##one(double x) { return cuda_host::round_to_odd(x); }                               \
-  inline H __int2##one##_rn(int x) { return static_cast<float>(x); }                                     \
-  inline H __uint2##one##_rn(unsigned int x) { return static_cast<float>(x); }                           \
   inline float __##one##2float(H x) { return x; }                                                        \
-  inline int __##one##2int_rn(H x) { return static_cast<int>(rintf(x)); }                                \
-  inline int __##one##2int_rz(H x) { return static_cast<int>(x.f()); }                                   \
+  CAFFE_HOST_HALF_INTEGER(H, one, int, int)                                                              \
+  CAFFE_HOST_HALF_INTEGER(H, one, uint, unsigned int)                                                    \
+  CAFFE_HOST_HALF_INTEGER(H, one, ll, long long)                                                         \
+  CAFFE_HOST_HALF_INTEGER(H, one, ull, unsigned long long)                                               \
+  CAFFE_HOST_HALF_INTEGER(H, one, short, short)                                                          \
+  CAFFE_HOST_HALF_INTEGER(H, one, ushort, unsigned short)                                                \
   inline unsigned short __##one##_as_ushort(H x) { return x.bits; }                                      \
   inline short __##one##_as_short(H x) { return static_cast<short>(x.bits); }                            \
   inline H __ushort_as_##one(unsigned short bits) {                                                      \

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cuda_api.h"
+#include "cuda_simd.h"
 
 // The number of set bits, and the position of the first and last one. For 0, ffs is 0 and clz the full width,
 // as in CUDA.
@@ -153,4 +154,4 @@ CAFFE_HOST_STORE(__stwt)
 
 // On a GPU the kernel ends with an error.
 [[noreturn]] inline void __trap() { cuda_host::trap(); }
-inline void __nanosleep(unsigned int) {}
+inline void __nanosleep(unsigned int) { cuda_host::spin(); }

@@ -20,7 +20,8 @@ enum Mode {
 
 // Set the geometry of the next launch. If CUDA would refuse it, cudaGetLastError() returns the error, as in CUDA,
 // and the kernel does not run.
-void configure(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t stream = nullptr);
+void configure(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t stream = nullptr,
+               bool cooperative = false);
 
 // Run the configured grid. `call(body)` runs one thread (kThreads) or one part (kRange).
 void run_grid(Mode mode, const char* name, void (*call)(const void* body), const void* body,
@@ -83,6 +84,15 @@ template <typename... Parameters>
 inline cudaError_t cudaLaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments,
                                     size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
   cuda_host::configure(grid, block, shared_bytes, stream);
+  caffe_call_kernel(kernel, arguments, std::index_sequence_for<Parameters...>());
+  return cudaPeekAtLastError();
+}
+// Its blocks can wait for each other, by cooperative_groups::this_grid().sync().
+template <typename... Parameters>
+inline cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                                               void** arguments, size_t shared_bytes = 0,
+                                               cudaStream_t stream = nullptr) {
+  cuda_host::configure(grid, block, shared_bytes, stream, true);
   caffe_call_kernel(kernel, arguments, std::index_sequence_for<Parameters...>());
   return cudaPeekAtLastError();
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include <limits>
+#include <type_traits>
 
 // The result of `compute` in that rounding mode. The operands are volatile, because the compiler ignores modes and
 // could compute before the mode is set, or after it is reset.
@@ -19,7 +20,7 @@ Result caffe_rounded(const Compute& compute, volatile Operands... operands) {
 
 // Convert a whole number to an integer type, with the nearest limit if it is out of range, as PTX's cvt does.
 template <typename Integer, typename Real>
-Integer caffe_saturated(Real x) {
+constexpr Integer caffe_saturated(Real x) {
   using Limits = std::numeric_limits<Integer>;
   if (x != x)
     return sizeof(Real) == 4 && sizeof(Integer) == 4 ? Integer(0)
@@ -27,6 +28,24 @@ Integer caffe_saturated(Real x) {
   if (x < static_cast<Real>(Limits::min())) return Limits::min();
   return x >= static_cast<Real>(Limits::max()) ? Limits::max() : static_cast<Integer>(x);
 }
+
+namespace cuda_host {
+// A cast to an integer, as tools/cuda/to_host.py writes it in device code. Of a real number that does not fit, it gives what a
+// GPU gives. C++ leaves that undefined, and x86 gives the least integer.
+template <typename Integer, typename From>
+constexpr Integer to(From x) {
+  if constexpr (std::is_class<From>::value && sizeof(From) == 2 && std::is_convertible<From, float>::value) {
+    return to<Integer>(static_cast<float>(x));
+  } else if constexpr (std::is_same<From, float>::value && std::is_same<Integer, int>::value) {
+    // x86 gives the least integer where a number does not fit, and ARM what a GPU gives.
+    return (static_cast<int>(x) ^ -static_cast<int>(x >= 2147483648.0f)) & -static_cast<int>(x == x);
+  } else if constexpr (std::is_floating_point<From>::value) {
+    return caffe_saturated<Integer>(x);
+  } else {
+    return (Integer)x;
+  }
+}
+}  // namespace cuda_host
 
 #define CAFFE_HOST_INTEGER(real, name, integer)                                                         \
   inline integer __##real##2##name##_rn(real x) { return caffe_saturated<integer>(std::nearbyint(x)); } \

@@ -18,8 +18,11 @@ struct Place {
 int block_barrier(int predicate, Place place);
 // Wait for the lanes of `mask` that have not returned.
 void warp_barrier(unsigned int mask);
-// The lanes of this warp that have not returned.
-unsigned int live_lanes();
+// The lanes of this warp that come to this place, when all others have returned or wait elsewhere.
+unsigned int active_lanes(Place place);
+// Wait for all threads of the grid, which was launched by cudaLaunchCooperativeKernel.
+void grid_barrier(Place place);
+bool is_cooperative();
 int lane();
 
 // Publish `bits`, wait for the lanes of `mask`, and return what lane `source` published. If this lane has returned,
@@ -52,7 +55,9 @@ inline int __syncthreads_and(int predicate, int line = __builtin_LINE()) {
   return cuda_host::block_barrier(predicate == 0, {line}) == 0;
 }
 inline void __syncwarp(unsigned int mask = 0xffffffffu) { cuda_host::warp_barrier(mask); }
-inline unsigned int __activemask() { return cuda_host::live_lanes(); }
+inline unsigned int __activemask(int line = __builtin_LINE(), int column = 0) {
+  return cuda_host::active_lanes({line, column});
+}
 
 inline unsigned int __ballot_sync(unsigned int mask, int predicate) {
   return cuda_host::warp_ballot(mask, predicate);

@@ -11,6 +11,9 @@
 #define __managed__
 #define __grid_constant__
 #define __launch_bounds__(...)
+#define __maxnreg__(...)
+#define __cluster_dims__(...)
+#define __builtin_assume(...) ((void)0)
 #define __forceinline__ inline __attribute__((always_inline))
 // __noinline__ is not a macro: glibc's and libstdc++'s headers use it inside of __attribute__.
 #define __align__(bytes) __attribute__((aligned(bytes)))
@@ -51,3 +54,18 @@ struct dim3 {
 // Set by the launcher (src/host/host_launch.cpp) before each call of a kernel's body.
 extern __thread uint3 threadIdx, blockIdx, blockDim, gridDim;
 constexpr int warpSize = 32;
+
+namespace cuda_host {
+// Let the other threads run, of this block and of others.
+void spin();
+extern __thread unsigned int spins;
+// A thread may wait here for another one: at an atomic, and in a loop that reads volatile memory (tools/cuda/to_host.py).
+#ifdef CAFFE_HOST_RACES  // in the launcher, whose accesses are not the kernel's
+bool may_spin();
+#else
+inline bool may_spin() {
+  if (++spins % 1024 == 0) spin();
+  return true;
+}
+#endif
+}  // namespace cuda_host

@@ -1,6 +1,6 @@
 """Would the tests notice a mistake? Put mistakes into a copy of the tree, one at a time, build it, and run tests.
 
-    python -m lab.mutate --seed 1 --number 20 --only layers/_runtime
+    python -m lab.mutate --seed 1 --number 20 --only cuffi/runtime
     python -m lab.mutate --seed 1 --number 100                         in the whole tree
     python -m lab.mutate --seed 1 --number 100 --judged a.log b.log    continue a run that was stopped
 
@@ -40,7 +40,7 @@ BUILDS = (
     [sys.executable, "-m", "tools.make.build", "core", "NVCC="],
 )
 # Parts of every layer, which the layers' own tests test, too.
-OF_EVERY_LAYER = ("layers/_runtime/", "layers/_caffe/", "src/", "include/")
+OF_EVERY_LAYER = ("cuffi/runtime/", "cuffi/caffe_layers/call/", "src/", "include/")
 
 
 def sources(only: list[str]) -> dict[str, str]:
@@ -77,14 +77,18 @@ def seen_by(path: str) -> list[str]:
     For a layer's file: the tests that have the first word of its name in theirs.
     """
     if layer := re.match(r"layers/([a-z]+)\w*/", path):
-        return ["tests/layers", "tests/caffe/test_own_layers.py", "-k", layer[1]]
+        return ["tests/layers", "tests/caffe_layers/call/test_own_layers.py", "-k", layer[1]]
     *folders, name = (part.strip("_") for part in Path(path).with_suffix("").parts)
     own = sorted(str(test.relative_to(ROOT)) for test in (ROOT / "tests").glob(f"**/test_{name}.py"))
     folders = folders[1:] if folders[:1] == ["layers"] else folders
     while folders and not (ROOT / "tests" / "/".join(folders)).is_dir():
         folders.pop()
     above = [f"tests/{'/'.join(folders)}"] if folders else []
-    more = ["tests/runtime", "tests/layers", "tests/caffe"] if path.startswith(OF_EVERY_LAYER) else []
+    more = (
+        ["tests/runtime", "tests/layers", "tests/caffe_layers/call"]
+        if path.startswith(OF_EVERY_LAYER)
+        else []
+    )
     return list(dict.fromkeys([*own, *above, *more])) or ["tests"]
 
 

@@ -20,11 +20,11 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from layers import CaffeError, caffe_net
-from layers._net.messages import STOCK
-from tools.fuzz.__main__ import rounds, tell
-from tools.fuzz.calls import Finding
-from tools.fuzz.options import parser
+from cuffi import CaffeError, caffe_net
+from cuffi.nets.net.messages import STOCK
+from lab.fuzz.__main__ import rounds, tell
+from lab.fuzz.calls import Finding
+from lab.fuzz.options import parser
 
 NAMES = (
     "a", "conv/1", 'quo"te', "卷积", "back\\slash", "tab\there", "it's", "x.y", "new\nline", "é", "#no", "{", "weight"

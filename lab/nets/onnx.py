@@ -69,9 +69,9 @@ def written(line: list[str], path: Path, mirror: Path) -> None:
     import numpy as np
     import torch
 
-    from layers import caffe_net
-    from layers._net.onnx import _inputs
-    from tools.net.compare import vary
+    from cuffi import caffe_net
+    from cuffi.commands.net.compare import vary
+    from cuffi.nets.net.onnx import _inputs
 
     repository, file, *shapes = line
     git = mirror / repository.replace("/", "+") / "repo"

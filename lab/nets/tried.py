@@ -21,12 +21,12 @@ from pathlib import Path
 
 import torch
 
-from layers import caffe_net
-from layers._caffe.prototxt import parse
-from layers._caffe.upgrade import upgraded
-from layers._net.fillers import _KINDS
-from layers._net.graph import Spec
-from tools.net.compare import random_inputs
+from cuffi import caffe_net
+from cuffi.caffe_files.prototxt import parse
+from cuffi.caffe_files.upgrade import upgraded
+from cuffi.commands.net.compare import random_inputs
+from cuffi.nets.net.fillers import _KINDS
+from cuffi.nets.net.graph import Spec
 
 IMAGES = ((224, 224), (300, 300), (512, 512), (321, 321), (64, 64), (360, 480), (28, 28), (416, 416))
 LABELS = (

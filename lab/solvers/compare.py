@@ -1,4 +1,4 @@
-"""Compare layers/_solver with a fork's own solvers, unedited: python lab/solvers/compare.py /path/to/caffe
+"""Compare cuffi/nets/solver with a fork's own solvers, unedited: python lab/solvers/compare.py /path/to/caffe
 
 The fork's src/caffe/solvers/*.cpp are compiled against the stand-in for Caffe in this folder. Both sides get the same
 parameters and gradients in double, 100 updates with iter_size 2, clipping, multipliers and a rate that drops. The
@@ -17,9 +17,9 @@ import torch
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1]))
 
-from layers._solver.optimizer import CaffeOptimizer, CaffeSchedule  # noqa: E402
-from layers._solver.solver_prototxt import read_settings  # noqa: E402
-from layers._solver.updates import RULES  # noqa: E402
+from cuffi.nets.solver.optimizer import CaffeOptimizer, CaffeSchedule  # noqa: E402
+from cuffi.nets.solver.solver_prototxt import read_settings  # noqa: E402
+from cuffi.nets.solver.updates import RULES  # noqa: E402
 
 SIZES, MULTIPLIERS = (7, 5, 3), ((1.0, 1.0), (2.0, 0.0), (0.5, 3.0))
 STEPS = 100

@@ -17,8 +17,8 @@ import torch.nn.functional as F
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from layers import caffe_net
-from layers.train import Training
+from cuffi import caffe_net
+from cuffi.train import Training
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 

@@ -41,7 +41,7 @@ RUN = {
 REFUSED = {
     "load_inline": ["-c", INLINE],
     "python -m cuffi.ffi": ["-m", "cuffi.ffi", "build.py"],
-    "make port": ["-m", "tools.port", "--caffe=.", "--layers-dir=mine", "--", "Foo"],
+    "make port": ["-m", "cuffi.caffe_layers.port", "--caffe=.", "--layers-dir=mine", "--", "Foo"],
 }
 NEEDS = "C++ compiler"
 
@@ -97,7 +97,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
         for name, (command, words) in (RUN | {k: (v, NEEDS) for k, v in REFUSED.items()}).items():
             began = time.monotonic()
-            done = run(python, command, toolkit if "tools.port" in command else folder)
+            done = run(python, command, toolkit if "cuffi.caffe_layers.port" in command else folder)
             why = wrong(done, words, name in REFUSED)
             failed += bool(why)
             print(

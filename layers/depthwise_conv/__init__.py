@@ -9,7 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .._runtime import Layer, dtype_name, is_fake, operator
+from cuffi import Layer, operator
+from cuffi.runtime import dtype_name, is_fake
 
 # any_layout: the kernels know both layouts, contiguous and channels_last.
 layer = Layer(__name__, any_layout=True)

@@ -2,8 +2,9 @@ import torch
 import torch.nn.functional as F
 from torch.nn.functional import conv1d, conv2d, pad
 
-from .._runtime import CaffeTypeError, CaffeValueError
-from .._runtime.cases import Bad, Case
+from cuffi import CaffeTypeError, CaffeValueError
+from cuffi.runtime.cases import Bad, Case
+
 from . import (
     DepthwiseConv1d,
     DepthwiseConv2d,

@@ -5,7 +5,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from .._runtime import operator
+from cuffi import operator
+
 from . import activation_number, before_activation, check_parameter, checked_bias, gradients, layer
 
 

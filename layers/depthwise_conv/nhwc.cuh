@@ -132,6 +132,8 @@ __device__ __forceinline__ void copy_ahead(Pack* to, const Pack* from, bool exis
 __device__ __forceinline__ void end_of_copies() {  // the copies since the last call become one group
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;\n" ::: "memory");
+#else
+  ;  // the copies are there
 #endif
 }
 
@@ -139,6 +141,8 @@ template <int kLater>
 __device__ __forceinline__ void wait_for_copies() {  // wait for all but the last kLater groups
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kLater) : "memory");
+#else
+  ;  // the copies are there
 #endif
 }
 

@@ -1,7 +1,8 @@
 import torch
 
-from .._runtime import CaffeValueError
-from .._runtime.cases import Bad, Case
+from cuffi import CaffeValueError
+from cuffi.runtime.cases import Bad, Case
+
 from . import ElementwiseMult, elementwise_mult
 
 CASES = [

@@ -8,7 +8,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from .._runtime import CaffeTypeError, Layer, dtype_name, is_fake, operator
+from cuffi import CaffeTypeError, Layer, operator
+from cuffi.runtime import dtype_name, is_fake
 
 # any_layout: backward's top_diffs are read with their strides. Other tensors are made contiguous here.
 layer = Layer(__name__, any_layout=True)

@@ -17,7 +17,7 @@ constexpr int lanes_of(size_t bytes, size_t size) {
 // How the kernels divide their matrices, for elements of Size bytes. A thread has `lanes` neighbouring
 // elements, if addresses allow it. A block of backward has `across` threads along a row and `down` rows.
 // Measured on an H200.
-#ifdef __CUDACC__
+#ifndef CAFFE_HOST_BACKEND
 template <size_t Size>
 struct Geometry {
   static constexpr int forward_lanes = lanes_of(16, Size);

@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from .._runtime import Layer, operator
+from cuffi import Layer, operator
 
 layer = Layer(__name__)
 

@@ -1,6 +1,7 @@
 import torch
 
-from .._runtime.cases import Case
+from cuffi.runtime.cases import Case
+
 from . import Round, round_ste
 
 CASES = [

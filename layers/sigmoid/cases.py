@@ -1,6 +1,7 @@
 import torch
 
-from .._runtime.cases import Case
+from cuffi.runtime.cases import Case
+
 from . import Sigmoid, d_sigmoid, sigmoid
 
 CASES = [

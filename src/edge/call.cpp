@@ -1,11 +1,11 @@
-// The calls of every layer: a Python extension of its own (layers/_runtime/_call.abi3.so).
+// The calls of every layer: a Python extension of its own (cuffi/runtime/_call.abi3.so).
 //
-// This file has its types for Python. call_launcher.h calls C functions, call_short.h operators, by plans, and
-// call_caffe.h Caffe layers. The extension uses neither torch's C++ nor a layer's library: call_torch.h reads torch's
-// tensors, and C functions are called by their addresses.
-#include "call_caffe.h"
+// This file has its types for Python. call_launcher.h calls C functions, and call_short.h operators, by plans. A wing
+// adds functions of its own (methods.h). The extension uses neither torch's C++ nor a layer's library: call_torch.h
+// reads torch's tensors, and C functions are called by their addresses.
 #include "call_launcher.h"
 #include "call_short.h"
+#include "methods.h"
 
 namespace caffe {
 
@@ -56,7 +56,13 @@ PyObject* short_differentiate(PyObject* object, PyObject*, PyObject* values) {
     PyErr_SetString(PyExc_TypeError, "differentiate takes apply, save, backward, and by: a Short or None");
     return nullptr;
   }
-  if (!self_of<Short>(object)->take(kApply, kRoles, Named(values))) return nullptr;
+  if (!self_of<Short>(object)->take(kApply, kRegistered, Named(values))) return nullptr;
+  Py_RETURN_NONE;
+}
+
+// in_torch(registered=, autograd=, op=): set what runs calls in torch.ops that are not clear.
+PyObject* short_in_torch(PyObject* object, PyObject*, PyObject* values) {
+  if (!self_of<Short>(object)->take(kRegistered, kRoles, Named(values))) return nullptr;
   Py_RETURN_NONE;
 }
 
@@ -112,6 +118,11 @@ PyMethodDef short_methods[] = {
     {"backward", PY_METHOD(short_backward), METH_FASTCALL, "backward(ctx, *top_diffs): of the autograd node"},
     {"differentiate", PY_METHOD(short_differentiate), METH_VARARGS | METH_KEYWORDS,
      "differentiate(apply=, save=, backward=, by=)"},
+    {"kernel", PY_METHOD(short_kernel), METH_VARARGS | METH_KEYWORDS, "kernel of the device's key"},
+    {"autograd", PY_METHOD(short_autograd), METH_VARARGS | METH_KEYWORDS, "kernel of the key Autograd"},
+    {"op", PY_METHOD(short_op), METH_VARARGS | METH_KEYWORDS, "what OpOverload calls"},
+    {"in_torch", PY_METHOD(short_in_torch), METH_VARARGS | METH_KEYWORDS,
+     "in_torch(registered=, autograd=, op=)"},
     {"plans", short_plans, METH_NOARGS, "How many of them have a plan."},
     {"clear", short_clear_plans, METH_NOARGS, "Forget all plans."},
     {nullptr, nullptr, 0, nullptr}};
@@ -148,17 +159,8 @@ PyType_Spec launcher_spec = {"_call.Launcher", sizeof(Holder<Launcher>), 0, kFla
                              launcher_slots};
 PyMethodDef module_methods[] = {
     {"configure", configure, METH_O, "configure(values): the parts of torch, by name"},
-    {"configure_caffe", configure_caffe, METH_O,
-     "configure_caffe(values): the parts of layers/_caffe, by name"},
-    {"call_module", PY_METHOD(call_module), METH_FASTCALL, "call_module(module, bottoms): the tops, or None"},
-    {"differentiate", PY_METHOD(differentiate), METH_FASTCALL,
-     "differentiate(call, saved, top_diffs, wanted): the inputs' gradients, or None"},
-    {"run_forward", run_forward, METH_VARARGS,
-     "run_forward(instance, mode, iteration, inputs, wanted, given): the tops, or None"},
-    {"run_backward", run_backward, METH_VARARGS,
-     "run_backward(instance, mode, iteration, all, wanted, before): the inputs' gradients, or None"},
     {nullptr, nullptr, 0, nullptr}};
-// What launcher.py, planning.py and operator.py in layers/_runtime pass.
+// What launcher.py, planning.py and operator.py in cuffi/runtime pass.
 constexpr std::pair<const char*, int> constants[] = {
     {"TENSOR", kTensor},
     {"LIKE", kLike},
@@ -213,5 +215,7 @@ PyMODINIT_FUNC PyInit__call() {
     return nullptr;
   for (const auto& [name, value] : caffe::constants)
     if (PyModule_AddIntConstant(module, name, value)) return nullptr;
+  for (const caffe::Methods* wing = caffe::Methods::first; wing; wing = wing->next)
+    if (PyModule_AddFunctions(module, wing->table)) return nullptr;
   return module;
 }

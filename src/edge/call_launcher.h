@@ -2,7 +2,7 @@
 //
 // It checks each call by the declaration: the tensors' dtypes, devices, layouts, alignments and extents, and the ranges
 // of numbers. Then the function runs on the current stream of the tensors' device. If in doubt, the builtin passes the
-// call to Python (layers/_runtime/launcher.py), which converts the arguments or words the error.
+// call to Python (cuffi/runtime/launcher.py), which converts the arguments or words the error.
 #pragma once
 
 #include <math.h>
@@ -123,7 +123,7 @@ struct Launcher {
   std::vector<std::pair<int64_t, int64_t>> codes;  // (dtype, its code in C)
   std::vector<Target> targets;                     // those that were needed so far
 
-  // Launcher in layers/_runtime/launcher.py passes the values. If one is wrong, there is an exception.
+  // Launcher in cuffi/runtime/launcher.py passes the values. If one is wrong, there is an exception.
   explicit Launcher(const Named& values)
       : careful(values.object("careful")),
         fail(values.object("fail")),
@@ -366,8 +366,7 @@ inline PyObject* launcher_attempt(PyObject* object, PyObject* const* given, Py_s
 
 inline PyObject* launcher_call(PyObject* object, PyObject* given, PyObject* named) {
   const Py_ssize_t count = PyTuple_Size(given);
-  if ((!named || PyDict_Size(named) == 0) && count <= Py_ssize_t{kMostParameters} &&
-      !Torch::ask(torch.modes) && !torch.has_tangents()) {
+  if ((!named || PyDict_Size(named) == 0) && count <= Py_ssize_t{kMostParameters} && !torch.is_watching()) {
     PyObject* items[kMostParameters];
     for (Py_ssize_t i = 0; i < count; ++i) items[i] = PyTuple_GetItem(given, i);
     PyObject* const result = launcher_attempt(object, items, count);

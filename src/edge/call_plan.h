@@ -31,7 +31,7 @@ struct Launch {
 
 class Plan {
  public:
-  // plan in layers/_runtime/planning.py passes the values. If one is wrong, there is an exception.
+  // plan in cuffi/runtime/planning.py passes the values. If one is wrong, there is an exception.
   explicit Plan(const Named& values)
       : device_type_(static_cast<int32_t>(values.number("device_type"))),
         device_(static_cast<int32_t>(values.number("device"))),

@@ -34,11 +34,16 @@ enum Role {
   kSave,
   kBackward,
   kBy,
+  // What runs a call in torch.ops that is not clear: the kernel in Python; torch's kernel of the key Autograd; torch's
+  // own builtin of the operator.
+  kRegistered,
+  kAutograd,
+  kOp,
   kRoles
 };
 
-constexpr const char* kRoleNames[] = {"defaults", "careful", "plain",    "planning", "cast",
-                                      "apply",    "save",    "backward", "by"};
+constexpr const char* kRoleNames[] = {"defaults", "careful",  "plain", "planning",   "cast",     "apply",
+                                      "save",     "backward", "by",    "registered", "autograd", "op"};
 
 struct Short {
   std::vector<char> parameters;
@@ -47,7 +52,7 @@ struct Short {
   PyObject* python[kRoles];
   Table table;
 
-  // Operator in layers/_runtime/operator.py passes the values. If one is wrong, there is an exception.
+  // Operator in cuffi/runtime/operator.py passes the values. If one is wrong, there is an exception.
   explicit Short(const Named& values) : casts(values.number("casts")) {
     for (PyObject*& one : python) Py_INCREF(one = Py_None);
     PyObject* const letters = values.object("parameters");
@@ -109,6 +114,15 @@ inline bool describe(const Short& s, PyObject* const* arguments, Signature* sign
     } else if (!torch.is_plain(argument) || !signature->add_tensor(argument, i)) {
       return false;
     }
+  }
+  return true;
+}
+
+// Have all tensors memory? Those of functionalization have none.
+inline bool has_memory(const Short& s, PyObject* const* arguments, const Signature& signature) {
+  for (size_t i = 0; i < s.parameters.size(); ++i) {
+    if (s.parameters[i] == kOther || arguments[i] == Py_None || signature.tensors[i].data) continue;
+    if (has_elements(signature.tensors[i]) || Torch::ask(torch.transforms)) return false;
   }
   return true;
 }
@@ -214,7 +228,8 @@ inline bool cast_and_call(Short& s, PyObject* const* arguments, const Signature&
 // Run a call with an argument for each parameter. Null without an error: in doubt.
 inline PyObject* call_operator(Short& s, PyObject* const* arguments, bool may_cast, uint32_t unwanted) {
   Signature signature;
-  if (torch.is_watching() || !describe(s, arguments, &signature)) return nullptr;
+  if (torch.is_watching() || !describe(s, arguments, &signature) || !has_memory(s, arguments, signature))
+    return nullptr;
   if (may_cast) {
     PyObject* result;
     if (cast_and_call(s, arguments, signature, &result)) return result;
@@ -234,6 +249,54 @@ inline PyObject* short_call(PyObject* object, PyObject* given, PyObject* named) 
     if (result || PyErr_Occurred()) return result;
   }
   return PyObject_Call(s.python[kCareful], given, named);
+}
+
+// Arguments as torch.ops passes them: without the last defaults, and with lists where Python has tuples.
+struct Given {
+  PyObject* arguments[kMostArguments];
+  std::vector<Owned> tuples;
+  Given(const Short& s, PyObject* tuple, Py_ssize_t first, Py_ssize_t count) {
+    for (Py_ssize_t i = 0; i < s.count(); ++i) {
+      arguments[i] = i < count ? PyTuple_GetItem(tuple, first + i) : s.default_of(i);
+      if (s.parameters[i] != kOther || !PyList_Check(arguments[i])) continue;
+      if (tuples.empty()) tuples.reserve(s.count());
+      tuples.emplace_back(PyList_AsTuple(arguments[i]));
+      arguments[i] = tuples.back().get();
+    }
+  }
+};
+
+// A call in torch.ops, whose arguments begin at `first`. Autocast casts nothing there. If it is clear, it is run here;
+// else by `other`. may_want_gradient: it is above autograd, so that a call that needs a gradient is not clear.
+inline PyObject* call_of_torch(PyObject* object, PyObject* given, PyObject* named, Py_ssize_t first,
+                               bool may_want_gradient, Role other) {
+  Short& s = *self_of<Short>(object);
+  const Py_ssize_t count = PyTuple_Size(given) - first;
+  if ((named == nullptr || PyDict_Size(named) == 0) && count >= 0 && s.fits(count)) {
+    const Given all(s, given, first, count);
+    Signature signature;
+    // Modes of Python functions and profilers see a call of the operator itself.
+    const bool is_seen = other == kOp && (Torch::ask(torch.function_modes) || Torch::ask(torch.profiling) ||
+                                          torch.is_before_dispatch());
+    if (!is_seen && !torch.is_watching() && describe(s, all.arguments, &signature) &&
+        has_memory(s, all.arguments, signature) && !(may_want_gradient && wants_gradient(s, all.arguments))) {
+      PyObject* result = run(s, all.arguments, signature);
+      if (result || PyErr_Occurred()) return result;
+    }
+  }
+  return PyObject_Call(s.python[other], given, named);
+}
+// The kernel of a device's key.
+inline PyObject* short_kernel(PyObject* object, PyObject* given, PyObject* named) {
+  return call_of_torch(object, given, named, 0, false, kRegistered);
+}
+// The kernel of the key Autograd: (keyset, *arguments).
+inline PyObject* short_autograd(PyObject* object, PyObject* given, PyObject* named) {
+  return call_of_torch(object, given, named, 1, true, kAutograd);
+}
+// What torch's OpOverload calls: compiled code calls that.
+inline PyObject* short_op(PyObject* object, PyObject* given, PyObject* named) {
+  return call_of_torch(object, given, named, 0, true, kOp);
 }
 
 // Save what backward needs in ctx. False on error.

@@ -87,7 +87,7 @@ struct View : DLTensor {
 };
 
 // A torch function that makes an empty tensor, and a quicker one, or None, that never fills it. Python makes them:
-// allocation in layers/_runtime/planning.py.
+// allocation in cuffi/runtime/planning.py.
 struct Allocation {
   PyObject *function, *arguments, *named, *quick, *quick_arguments;
   std::array<PyObject*, 5> all() const { return {function, arguments, named, quick, quick_arguments}; }
@@ -181,7 +181,7 @@ struct Names {
   }
 };
 
-// The parts of torch that a call needs, by the names of of_torch in layers/_runtime/extension.py.
+// The parts of torch that a call needs, by the names of of_torch in cuffi/runtime/extension.py.
 struct Torch : Named {
   using Named::Named;
   // The plain types of tensors.
@@ -190,6 +190,12 @@ struct Torch : Named {
   PyObject *is_neg = object("is_neg"), *requires_grad = object("requires_grad");
   // Functions: is there any?
   PyObject *modes = object("modes"), *tracing = object("tracing"), *autocasting = object("autocasting");
+  // Functions: does a profiler run? Is there a mode of torch's Python functions?
+  PyObject *profiling = object("profiling"), *function_modes = object("function_modes");
+  // A function of a dispatch key: is it included in this thread? And the key of tracers before the dispatcher.
+  PyObject *is_included = object("is_included"), *pre_dispatch = object("pre_dispatch");
+  // A function: is a transform of torch.func active?
+  PyObject* transforms = object("transforms");
   // A function: may empty tensors have to be filled?
   PyObject* deterministic = object("deterministic");
   // Functions.
@@ -267,7 +273,14 @@ struct Torch : Named {
     return found;
   }
   // Does torch do more with a call than to run it?
-  bool is_watching() const { return ask(modes) || ask(tracing) || has_tangents(); }
+  bool is_watching() const {
+    return ask(modes) || ask(tracing) || has_tangents() || (ask(function_modes) && is_before_dispatch());
+  }
+  // Does a tracer watch before the dispatcher does? It has a mode of Python functions, too, except while that mode
+  // calls an operator.
+  bool is_before_dispatch() const {
+    return truth(PyObject_CallFunctionObjArgs(is_included, pre_dispatch, nullptr));
+  }
   static bool ask(PyObject* function) { return truth(PyObject_CallNoArgs(function)); }
   // The number that a function returned. -1 if it failed; then the error is cleared.
   static long number(PyObject* answer) {

@@ -5,6 +5,9 @@
 // stack (a fibre). So a thread costs a function call, and a thread that waits also a stack, without knowing
 // beforehand whether a kernel has barriers. As on a GPU, a thread that has returned does not count at barriers.
 //
+// A thread that spins, because it waits for another one, gives way, too (cuda_host::may_spin). If all threads of a block
+// wait for another block, one more host thread runs blocks that nobody has begun.
+//
 // Each launch starts its own host threads, if it is long enough for that. No thread pool stays alive, so processes
 // that fork, such as a DataLoader's workers, are safe.
 //
@@ -20,6 +23,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -30,6 +34,7 @@
 
 #include "host/cuda_runtime.h"
 #include "host_races.h"
+#include "host_shared.h"
 #include "host_signals.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -48,20 +53,25 @@ __thread uint3 threadIdx, blockIdx, blockDim, gridDim;
 namespace cuda_host {
 
 __thread Part part;
+__thread unsigned int spins = 0;
 __thread volatile bool in_kernel = false, interrupted = false;
 __thread const char* stack_guard = nullptr;
+__thread const char* shared_guard = nullptr;
+__thread size_t shared_size = 0;
 
 namespace {
 
 constexpr int64_t kMaxThreadsPerBlock = 1024;
-constexpr int kMaxSharedBytes = 227 * 1024;  // the most of a block on a Hopper GPU
-constexpr int64_t kPartElements = 1 << 15;   // kRange: large beside a call, small enough to balance
-constexpr double kThreadPaysOff = 100e-6;    // seconds of work for which one more host thread pays
+constexpr int64_t kPartElements = 1 << 15;  // kRange: large beside a call, small enough to balance
+constexpr double kThreadPaysOff = 100e-6;   // seconds of work for which one more host thread pays
+constexpr size_t kMostBlocksAtOnce = 1024;  // that wait for each other
+constexpr double kHelpAfter = 1e-3, kFullAfter = 1,
+                 kLostAfter = 60;  // seconds in which all threads of a block spin
 
 struct Launch {
   dim3 grid, block;
   size_t shared_bytes = 0;
-  bool pending = false, refused = false;
+  bool pending = false, refused = false, cooperative = false;
 };
 thread_local Launch next_launch;
 thread_local cudaError_t pending_error = cudaSuccess;
@@ -104,6 +114,7 @@ struct Fiber {
   unsigned int waits_for = 0;  // the lanes of a warp barrier; 0: the block's barrier
   bool orders_memory = false;  // true for a __syncwarp(), false for a shuffle or a vote
   int outcome = 0;             // the result of the barrier
+  Place active;                // the __activemask() where it waits; line 0: none
 #if defined(__SANITIZE_ADDRESS__)
   void* fake_stack = nullptr;
 #endif
@@ -128,8 +139,11 @@ class BlockRunner {
   void warp_barrier(unsigned int mask, bool orders_memory = false);
   uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source, const void* caller);
   unsigned int warp_ballot(unsigned int mask, int predicate);
-  unsigned int live_lanes() { return warp().live; }
-  void* shared_bytes() { return shared_.get(); }
+  unsigned int active_lanes(Place place);
+  void spin();
+  void grid_barrier(Place place);
+  bool is_cooperative() const { return kernel_->launch.cooperative; }
+  void* shared_bytes() { return shared_.begin(); }
 
   // The number of a thread in its block: of this one, or of another.
   static int flat(uint3 thread = threadIdx) {
@@ -143,6 +157,10 @@ class BlockRunner {
   void wait();
   void release_block_barrier();
   bool release_warp_barriers();
+  bool release_active_masks();
+  bool resume_spinning();
+  void stalled();
+  void goes_on();
   Fiber& fresh_fiber();
   Fiber& new_fiber();
   Warp& warp() { return warps_[flat() / 32]; }
@@ -151,16 +169,19 @@ class BlockRunner {
   const Kernel* kernel_ = nullptr;
   int total_ = 0, started_ = 0, finished_ = 0;
   int at_barrier_ = 0, predicate_sum_ = 0;
-  Place barrier_;  // where the first thread at the block's barrier waits
+  int64_t progress_ = 0;      // counts the threads' ends and the block's barriers
+  bool running_ = false;      // a block, and not a part of a range
+  bool waits_ = false;        // counted in team->waiting
+  double stalled_since_ = 0;  // in seconds of now(); 0: some thread of the block goes on
+  Place barrier_;             // where the first thread at the block's barrier waits
   Warp warps_[kMaxThreadsPerBlock / 32];
   std::vector<std::unique_ptr<Fiber>> fibers_;
-  std::vector<Fiber*> parked_, idle_;
+  std::vector<Fiber*> parked_, idle_, spinning_;
   Fiber* current_ = nullptr;
   jmp_buf scheduler_;
   char* stacks_ = nullptr;
   std::exception_ptr thrown_;
-  std::unique_ptr<char[]> shared_;
-  size_t shared_capacity_ = 0;
+  SharedMemory shared_;
 #if defined(__SANITIZE_ADDRESS__)
   void* scheduler_fake_stack_ = nullptr;
   const void* scheduler_stack_ = nullptr;
@@ -176,28 +197,34 @@ void BlockRunner::run(const Kernel& kernel, uint3 block) {
   race_finder.begin_block((int64_t(block.z) * gridDim.y + block.y) * gridDim.x + block.x);
   total_ = static_cast<int>(blockDim.x * blockDim.y * blockDim.z);
   started_ = finished_ = at_barrier_ = predicate_sum_ = 0;
+  stalled_since_ = 0;
+  running_ = true;
   thrown_ = nullptr;
   for (int w = 0; w * 32 < total_; ++w) {
     const int lanes = total_ - w * 32;
     warps_[w].live = lanes >= 32 ? 0xffffffffu : (1u << lanes) - 1;
     warps_[w].arrived = 0;
   }
-  if (kernel.launch.shared_bytes > shared_capacity_) {
-    shared_capacity_ = kernel.launch.shared_bytes;
-    shared_.reset(new char[shared_capacity_ + 64]);
-    race_finder.dynamic_shared_is(shared_.get(), shared_capacity_ + 64);
-  }
+  shared_.resize(kernel.launch.shared_bytes);
+  if (kernel.launch.shared_bytes) race_finder.dynamic_shared_is(shared_.begin(), kernel.launch.shared_bytes);
   try {
     while (!thrown_ && finished_ < total_) {
       if (started_ < total_) {
         resume(fresh_fiber());
       } else if (at_barrier_ == total_ - finished_) {
         release_block_barrier();
-      } else if (!release_warp_barriers()) {
-        fail(kernel, "threads of a block wait for each other at different barriers");
+      } else {
+        const bool released = release_warp_barriers() || release_active_masks();
+        if (!resume_spinning() && !released)
+          fail(kernel, "threads of a block wait for each other at different barriers");
       }
     }
+    running_ = false;
+    goes_on();
     if (thrown_) std::rethrow_exception(thrown_);
+    if (shared_.overflowed())
+      fail(kernel, "wrote outside of its dynamic shared memory: the launch asked for " +
+                       std::to_string(kernel.launch.shared_bytes) + " bytes");
   } catch (...) {
     abandon();
     throw;
@@ -206,7 +233,10 @@ void BlockRunner::run(const Kernel& kernel, uint3 block) {
 
 // Drop the block's threads, wherever they are. Later fibres reuse their stacks.
 void BlockRunner::abandon() {
+  goes_on();
+  running_ = false;
   parked_.clear();
+  spinning_.clear();
   idle_.clear();
   fibers_.clear();
 }
@@ -235,6 +265,7 @@ void BlockRunner::run_threads() {
     const int id = flat();
     warps_[id / 32].live &= ~(1u << (id % 32));
     ++finished_;
+    ++progress_;
     if (thrown_) return;
   }
 }
@@ -343,6 +374,7 @@ void BlockRunner::release_block_barrier() {
   waiting.swap(parked_);
   for (Fiber* fiber : waiting) fiber->outcome = predicate_sum_;
   at_barrier_ = predicate_sum_ = 0;
+  ++progress_;
   race_finder.block_barrier();
   for (Fiber* fiber : waiting) {
     if (thrown_) return;
@@ -407,6 +439,49 @@ unsigned int BlockRunner::warp_ballot(unsigned int mask, int predicate) {
   return votes;
 }
 
+// The lanes of this warp that come to this place. The others end, or wait elsewhere.
+unsigned int BlockRunner::active_lanes(Place place) {
+  end_code();
+  current_->waits_for = 0;
+  current_->active = place;
+  parked_.push_back(current_);
+  wait();
+  return static_cast<unsigned int>(current_->outcome);
+}
+
+// Wake the lanes that wait at the first place of their warp. Lanes at a later place wait on: as on a GPU, all meet again
+// after an `if`.
+bool BlockRunner::release_active_masks() {
+  const auto before = [](Place a, Place b) {
+    return a.line < b.line || (a.line == b.line && a.column < b.column);
+  };
+  Place first[kMaxThreadsPerBlock / 32];
+  unsigned int mask[kMaxThreadsPerBlock / 32] = {};
+  for (Fiber* fiber : parked_) {
+    const int id = flat(fiber->thread), w = id / 32;
+    if (!fiber->active.line) continue;
+    if (!mask[w] || before(fiber->active, first[w])) first[w] = fiber->active, mask[w] = 0;
+    if (!before(first[w], fiber->active)) mask[w] |= 1u << id % 32;
+  }
+  std::vector<Fiber*> ready, waiting;
+  for (Fiber* fiber : parked_) {
+    const int id = flat(fiber->thread);
+    const bool open = fiber->active.line && mask[id / 32] >> id % 32 & 1u;
+    if (open) fiber->outcome = static_cast<int>(mask[id / 32]), fiber->active = {};
+    (open ? ready : waiting).push_back(fiber);
+  }
+  parked_.swap(waiting);
+  for (Fiber* fiber : ready) {
+    if (thrown_) break;
+    resume(*fiber);
+  }
+  return !ready.empty();
+}
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 // ----------------------------------------------------------------------------- spreading the work
 
 int max_threads() {
@@ -427,110 +502,218 @@ void guarded(const char* kernel, const Work& work) {
   throw std::runtime_error(std::string("kernel ") + kernel + ": " + why);
 }
 
-// The helpers of a launch: host threads that call walk(1), walk(2), ...
-class Helpers {
+// The host threads of a launch, which call work(first) ... work(count - 1). The first exception stops the rest.
+class Team {
  public:
-  template <typename Walk>
-  Helpers(int64_t shares, const Walk& walk) {
-    sigset_t interrupt, before;  // Ctrl-C is for the thread that launches
-    sigemptyset(&interrupt);
-    sigaddset(&interrupt, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &interrupt, &before);
-    for (int64_t s = 1; s < shares; ++s) {
-      try {
-        threads_.emplace_back([this, &walk, s] {
-          walk(s);
-          std::lock_guard<std::mutex> lock(mutex_);
-          if (++ended_ == threads_.size()) all_ended_.notify_one();
-        });
-      } catch (const std::system_error&) {
-        break;  // the system has no more threads, so fewer do the work
-      }
+  using Work = std::function<void(int64_t)>;
+
+  // Each thread has a stretch of its own, so that two do not touch the same new pages. Then it helps the others.
+  Team(const char* kernel, const Work& work, int64_t first, int64_t count, int64_t shares)
+      : kernel_(kernel), work_(work), share_(shares), block_dim_(blockDim), grid_dim_(gridDim) {
+    for (int64_t s = 0; s < shares; ++s) {
+      share_[s].next = first + (count - first) * s / shares;
+      share_[s].end = first + (count - first) * (s + 1) / shares;
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  }
-  // Waits for them. After Ctrl-C they leave their kernel, which may never end.
-  ~Helpers() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    while (
-        !all_ended_.wait_for(lock, std::chrono::milliseconds(50), [&] { return ended_ == threads_.size(); }))
-      for (std::thread& thread : threads_)
-        if (interrupted) pthread_kill(thread.native_handle(), kNudge);
-    lock.unlock();
-    for (std::thread& thread : threads_) thread.join();
   }
 
+  // Work on this thread, for so many seconds at most. Returns the seconds.
+  double walk(int64_t own, double most = 1e30);
+  // Start a host thread. False: the system has no more.
+  bool start(int64_t own);
+  // A block waits for others: let one more thread run those that nobody has begun. False: there are as many threads as
+  // the host can have, and all wait.
+  bool help();
+  // Wait for the threads, and throw what stopped them.
+  void join();
+
+  bool stopped() const { return stopped_; }
+  bool helped() const { return !threads_.empty(); }
+  int64_t next() const { return share_[0].next; }
+  std::atomic<int64_t> at_grid_barrier{0}, grid_barriers{0};
+  std::atomic<size_t> waiting{0};  // blocks whose threads all spin
+
  private:
+  struct alignas(64) Share {
+    std::atomic<int64_t> next;
+    int64_t end;
+  };
+  bool all_begun() const {
+    return std::all_of(share_.begin(), share_.end(), [](const Share& s) { return s.next >= s.end; });
+  }
+
+  const char* kernel_;
+  const Work& work_;
+  std::vector<Share> share_;
+  const uint3 block_dim_, grid_dim_;
+  std::atomic<bool> stopped_{false};
+  std::exception_ptr thrown_;
   std::mutex mutex_;
   std::condition_variable all_ended_;
   size_t ended_ = 0;
   std::vector<std::thread> threads_;
 };
+thread_local Team* team = nullptr;
 
-// Call work(first) ... work(count - 1) on so many host threads. The first exception stops the rest, and is thrown here.
-template <typename Work>
-void share_out(const char* kernel, int64_t first, int64_t count, int64_t shares, const Work& work) {
-  // Each thread has a stretch of its own, so that two do not touch the same new pages. Then it helps the others.
-  struct alignas(64) Share {
-    std::atomic<int64_t> next;
-    int64_t end;
-  };
-  std::vector<Share> share(shares);
-  for (int64_t s = 0; s < shares; ++s) {
-    share[s].next = first + (count - first) * s / shares;
-    share[s].end = first + (count - first) * (s + 1) / shares;
-  }
-  std::exception_ptr thrown;
-  std::atomic<bool> threw{false};
-  const uint3 block_dim = blockDim, grid_dim = gridDim;
-  const auto walk = [&](int64_t own) {
-    blockDim = block_dim;
-    gridDim = grid_dim;
-    signals::install();
-    try {
-      guarded(kernel, [&] {
-        for (int64_t turn = 0; turn < shares; ++turn) {
-          Share& from = share[(own + turn) % shares];
-          for (int64_t i; !threw && (i = from.next.fetch_add(1, std::memory_order_relaxed)) < from.end;) {
-            work(i);
-            if (interrupted) caffe_leave("interrupted");
-          }
+double Team::walk(int64_t own, double most) {
+  blockDim = block_dim_;
+  gridDim = grid_dim_;
+  Team* const outer = team;
+  team = this;
+  const double start = now();
+  double seconds = 0;
+  signals::install();
+  const int64_t shares = static_cast<int64_t>(share_.size());
+  try {
+    guarded(kernel_, [&] {
+      for (int64_t turn = 0; turn < shares; ++turn) {
+        Share& from = share_[(own + turn) % shares];
+        for (int64_t i; seconds < most && !stopped_ &&
+                        (i = from.next.fetch_add(1, std::memory_order_relaxed)) < from.end;) {
+          work_(i);
+          if (most < 1e30) seconds = now() - start;
+          if (interrupted) caffe_leave("interrupted");
         }
-      });
-    } catch (...) {
-      in_kernel = false;
-      if (!threw.exchange(true)) thrown = std::current_exception();
-    }
-  };
-  if (shares > 1) {
-    const Helpers helpers(shares, walk);
-    walk(0);
-  } else {
-    walk(0);
+      }
+    });
+  } catch (...) {
+    in_kernel = false;
+    if (!stopped_.exchange(true)) thrown_ = std::current_exception();
   }
-  if (thrown) std::rethrow_exception(thrown);
+  team = outer;
+  return seconds;
+}
+
+bool Team::start(int64_t own) {
+  sigset_t interrupt, before;  // Ctrl-C is for the thread that launches
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &interrupt, &before);
+  bool started = true;
+  try {
+    std::lock_guard<std::mutex> lock(mutex_);
+    threads_.emplace_back([this, own] {
+      walk(own);
+      std::lock_guard<std::mutex> ended(mutex_);
+      ++ended_;
+      all_ended_.notify_one();
+    });
+  } catch (const std::system_error&) {
+    started = false;  // fewer do the work
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
+}
+
+bool Team::help() {
+  if (all_begun()) return true;
+  size_t threads;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    threads = threads_.size();
+  }
+  if (!RaceFinder::kOn && threads < kMostBlocksAtOnce && start(0)) return true;
+  return waiting < threads + 1;  // one of them may end
+}
+
+// After Ctrl-C the threads leave their kernel, which may never end.
+void Team::join() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!all_ended_.wait_for(lock, std::chrono::milliseconds(50), [&] { return ended_ == threads_.size(); }))
+    for (std::thread& thread : threads_)
+      if (interrupted) pthread_kill(thread.native_handle(), kNudge);
+  lock.unlock();
+  for (std::thread& thread : threads_) thread.join();
+  if (thrown_) std::rethrow_exception(thrown_);
 }
 
 // Call work(0) ... work(count - 1). The time of the first calls decides whether other host threads help.
-template <typename Work>
-void spread(const char* kernel, int64_t count, const Work& work) {
-  using Clock = std::chrono::steady_clock;
+void spread(const char* kernel, int64_t count, const Team::Work& work) {
   const int threads = max_threads();
-  int64_t first = 0;
-  double seconds = 0;
-  if (threads > 1) {  // measure a few calls, because the first one may be slow for other reasons
-    const auto start = Clock::now();
-    guarded(kernel, [&] {
-      for (; first < count && seconds < kThreadPaysOff / 4; ++first) {
-        work(first);
-        seconds = std::chrono::duration<double>(Clock::now() - start).count();
-      }
-    });
+  Team first(kernel, work, 0, count, 1);
+  const double seconds = first.walk(0, threads > 1 ? kThreadPaysOff / 4 : 1e30);
+  const int64_t done = std::min(first.next(), count);
+  if (done == count || first.stopped() || first.helped()) {
+    if (!first.stopped()) first.walk(0);
+    return first.join();
   }
-  const double left = first ? seconds / first * (count - first) : 0;
+  const double left = seconds / done * (count - done);
   const int64_t useful =
-      std::min<int64_t>({threads, count - first, 1 + static_cast<int64_t>(left / kThreadPaysOff)});
-  share_out(kernel, first, count, std::max<int64_t>(1, useful), work);
+      std::min<int64_t>({threads, count - done, 1 + static_cast<int64_t>(left / kThreadPaysOff)});
+  Team rest(kernel, work, done, count, std::max<int64_t>(1, useful));
+  for (int64_t s = 1; s < useful && rest.start(s);) ++s;
+  rest.walk(0);
+  rest.join();
+}
+
+// This thread of the kernel waits for another one, so the others run.
+void BlockRunner::spin() {
+  if (!running_ || !in_kernel) return;
+  end_code();
+  spinning_.push_back(current_);
+  park();
+  begin_code();
+}
+
+bool BlockRunner::resume_spinning() {
+  if (spinning_.empty()) return false;
+  const int64_t before = progress_;
+  std::vector<Fiber*> turn;
+  turn.swap(spinning_);
+  for (Fiber* fiber : turn) {
+    if (thrown_) break;
+    resume(*fiber);
+  }
+  if (progress_ != before)
+    goes_on();
+  else
+    stalled();
+  return true;
+}
+
+// All threads of the block spin, or wait for those that do.
+void BlockRunner::stalled() {
+  if (interrupted) caffe_leave("interrupted");
+  if (team && team->stopped()) throw std::runtime_error("stopped");  // another block has failed
+  const double time = now();
+  if (!stalled_since_) stalled_since_ = time;
+  const double seconds = time - stalled_since_;
+  if (seconds < kHelpAfter) return std::this_thread::yield();
+  if (team && !waits_) waits_ = true, ++team->waiting;
+  if (team && !team->help() && seconds > kFullAfter)
+    fail(*kernel_, std::string("its blocks wait for each other, and the host runs ") +
+                       (RaceFinder::kOn ? "one after the other to find races"
+                                        : "no more than " + std::to_string(kMostBlocksAtOnce) + " at once"));
+  if (seconds > kLostAfter)
+    fail(*kernel_, "all threads of a block have waited in loops for " +
+                       std::to_string(static_cast<int>(kLostAfter)) + " s, and nobody ends their waiting");
+  std::this_thread::sleep_for(std::chrono::microseconds(50));
+}
+
+void BlockRunner::goes_on() {
+  stalled_since_ = 0;
+  if (waits_ && team) --team->waiting;
+  waits_ = false;
+}
+
+// Wait for all blocks of the grid. Thread 0 waits for its block.
+void BlockRunner::grid_barrier(Place place) {
+  if (!kernel_->launch.cooperative || !team)
+    fail(*kernel_, "this_grid().sync() at " + text_of(place) +
+                       " needs a cooperative launch (cudaLaunchCooperativeKernel)");
+  block_barrier(0, place);
+  if (flat() == 0) {
+    const int64_t blocks = int64_t(gridDim.x) * gridDim.y * gridDim.z, barrier = team->grid_barriers;
+    if (++team->at_grid_barrier == blocks) {
+      team->at_grid_barrier = 0;
+      ++team->grid_barriers;
+    } else {
+      end_code();
+      team->help();
+      begin_code();
+      while (team->grid_barriers == barrier) spin();
+    }
+  }
+  block_barrier(0, place);
 }
 
 }  // namespace
@@ -553,6 +736,11 @@ void trap() {
   throw std::runtime_error("__trap() was called, and not by a kernel");
 }
 
+void refuse(const char* why) {
+  caffe_leave("%s", why);
+  throw std::runtime_error(why);
+}
+
 cudaError_t allow_shared_bytes(int bytes) {
   if (bytes < 0 || bytes > kMaxSharedBytes) return pending_error = cudaErrorInvalidValue;
   size_t limit = shared_limit;
@@ -560,15 +748,44 @@ cudaError_t allow_shared_bytes(int bytes) {
   return cudaSuccess;
 }
 
-void configure(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t) {
+// "2048 threads in a block, at most 1024": what the last refused launch asked for.
+thread_local char refusal[160] = "";
+
+const char* why_refused() { return refusal; }
+
+static void refuse(dim3 grid, dim3 block, size_t shared_bytes, uint64_t threads) {
+  const auto say = [&](const char* text, auto... values) {
+    snprintf(refusal, sizeof refusal, text, values...);
+  };
+  const char* invalid = "invalid configuration argument: ";
+  if (!grid.x || !grid.y || !grid.z)
+    say("%sa grid of %u x %u x %u blocks", invalid, grid.x, grid.y, grid.z);
+  else if (!threads)
+    say("%sa block of %u x %u x %u threads", invalid, block.x, block.y, block.z);
+  else if (threads > kMaxThreadsPerBlock)
+    say("%s%llu threads in a block, at most %d", invalid, static_cast<unsigned long long>(threads),
+        static_cast<int>(kMaxThreadsPerBlock));
+  else if (block.z > 64)
+    say("%s%u threads along a block's z, at most 64", invalid, block.z);
+  else if (shared_bytes > shared_limit)
+    say("%s%zu bytes of shared memory, at most %zu (%d after cudaFuncSetAttribute)", invalid, shared_bytes,
+        shared_limit.load(), kMaxSharedBytes);
+  else
+    say("%sa grid of %u x %u x %u blocks, at most 2147483647 x 65535 x 65535", invalid, grid.x, grid.y,
+        grid.z);
+}
+
+void configure(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t, bool cooperative) {
   const uint64_t threads = uint64_t(block.x) * block.y * block.z;
   next_launch.grid = grid;
   next_launch.block = block;
   next_launch.shared_bytes = shared_bytes;
   next_launch.pending = true;
+  next_launch.cooperative = cooperative;
   next_launch.refused = !grid.x || !grid.y || !grid.z || !threads || threads > kMaxThreadsPerBlock ||
                         block.z > 64 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 ||
                         shared_bytes > shared_limit;
+  if (next_launch.refused) refuse(grid, block, shared_bytes, threads);
 }
 
 void run_grid(Mode mode, const char* name, void (*call)(const void*), const void* body, size_t body_bytes) {
@@ -612,15 +829,21 @@ void run_grid(Mode mode, const char* name, void (*call)(const void*), const void
   }
 }
 
-void* dynamic_shared_bytes() {
-  // Aligned to 64 bytes.
-  return reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(runner.shared_bytes()) + 63) & ~uintptr_t(63));
-}
+void* dynamic_shared_bytes() { return runner.shared_bytes(); }
 
 int lane() { return BlockRunner::flat() % 32; }
 int block_barrier(int predicate, Place place) { return runner.block_barrier(predicate, place); }
 void warp_barrier(unsigned int mask) { runner.warp_barrier(mask, true); }
-unsigned int live_lanes() { return runner.live_lanes(); }
+unsigned int active_lanes(Place place) { return runner.active_lanes(place); }
+void grid_barrier(Place place) { runner.grid_barrier(place); }
+bool is_cooperative() { return runner.is_cooperative(); }
+void spin() { runner.spin(); }
+#ifdef CAFFE_HOST_RACES
+bool may_spin() {
+  if (++spins % 1024 == 0) spin();
+  return true;
+}
+#endif
 uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source) {
   return runner.warp_exchange(mask, bits, source, __builtin_return_address(0));
 }

@@ -352,7 +352,7 @@ class RaceFinder {
     return log.told.size() < kMostReports && log.told.emplace(kernel_, first, second).second;
   }
 
-  // A line for tools/verify/races.py, which finds the source lines of places in the code.
+  // A line for tools/cases/races.py, which finds the source lines of places in the code.
   template <typename... Values>
   void write_line(const char* format, Values... values) {
     const std::string& path = log_of_now().path;

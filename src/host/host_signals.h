@@ -13,10 +13,10 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 #include <ucontext.h>
 
 #include <atomic>
-#include <chrono>
 
 #include "../edge/way_out.h"
 
@@ -30,9 +30,13 @@ namespace cuda_host {
 extern __thread volatile bool in_kernel;
 // The end of the stacks of this thread's fibres, which nobody may touch.
 extern __thread const char* stack_guard;
+// The end of this thread's dynamic shared memory, of which the launch asked for `shared_size` bytes.
+extern __thread const char* shared_guard;
+extern __thread size_t shared_size;
 // Ctrl-C came while this thread was launching.
 extern __thread volatile bool interrupted;
 constexpr size_t kGuardBytes = size_t(64) << 20;
+constexpr size_t kSharedGuardBytes = size_t(1) << 20;
 // Sent by a launch to its own host threads, to end them.
 constexpr int kNudge = SIGURG;
 
@@ -61,6 +65,10 @@ inline void explain(int number, const siginfo_t* info) {
     caffe_leave("interrupted");
   else if (stack_guard && address >= stack_guard && address < stack_guard + kGuardBytes)
     caffe_leave("a thread needs more stack than 640 KiB; on a GPU it has at most 512 KiB");
+  else if (shared_guard && address >= shared_guard && address < shared_guard + kSharedGuardBytes)
+    caffe_leave("used byte %lld of its dynamic shared memory, of which the launch asked for %lld bytes",
+                static_cast<long long>(address - shared_guard + shared_size),
+                static_cast<long long>(shared_size));
   else if (!address && info->si_code == SI_KERNEL)  // x86 does not say which address it was
     caffe_leave("used memory that is not there, beyond all addresses of a process");
   else
@@ -145,8 +153,9 @@ inline void install() {
   }();
   (void)once;
   static std::atomic<int64_t> looked{0};
-  using std::chrono::steady_clock;
-  const int64_t now = steady_clock::now().time_since_epoch() / std::chrono::milliseconds(1);
+  timespec at;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &at);
+  const int64_t now = int64_t(at.tv_sec) * 1000 + at.tv_nsec / 1000000;
   if (now - looked.load(std::memory_order_relaxed) > 100) {
     looked.store(now, std::memory_order_relaxed);
     take(SIGINT);

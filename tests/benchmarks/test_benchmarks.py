@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 import torch
 from conftest import DEVICES
+from cuffi.depthwise_conv import cases
 
 from benchmarks import (
     _cases,
@@ -17,8 +18,7 @@ from benchmarks import (
     depthwise,
     layer_cases,
 )
-from layers._backends import HOST
-from layers.depthwise_conv import cases
+from cuffi.backends import HOST
 
 SHAPES = {"8x6 k3": ((2, 8, 6, 6), 3, 1, 1), "8x6 k3 s2": ((2, 8, 6, 6), 3, 2, 1)}
 LINE = {"8x32 k4 causal": cases.arguments1d((1, 8, 32), 4, causal=True)}

@@ -13,9 +13,9 @@ import timeit
 import pytest
 import torch
 from conftest import ROOT, make
+from cuffi.sigmoid import layer, sigmoid
 
-from layers._runtime import extension
-from layers.sigmoid import layer, sigmoid
+from cuffi.runtime import extension
 
 
 def least(call) -> float:
@@ -78,7 +78,7 @@ def test_a_caffe_layers_call_costs_little_more_than_torchs(zoo):
 BARS = {"sigmoid": 1.9, "launcher": 1.7, "with backward": 1.7}
 COUNTED = """
 import os, subprocess, torch
-from layers.sigmoid import layer, sigmoid
+from cuffi.sigmoid import layer, sigmoid
 
 def control(*words):
     subprocess.run(["callgrind_control", *words, str(os.getpid())], check=True, stdout=subprocess.DEVNULL)

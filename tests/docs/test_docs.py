@@ -9,7 +9,7 @@ import pytest
 import torch
 from conftest import ROOT, make
 
-from layers._runtime.cases import load_package
+from cuffi.runtime.cases import load_package
 
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 

@@ -8,10 +8,11 @@ import pytest
 import torch
 from conftest import ROOT
 
-import layers
-from layers import _net
+import cuffi
+from cuffi.folders import own as own_folders
+from cuffi.nets import net as _net
 
-SHIPPED = sorted(f.parent.name for f in (ROOT / "layers").glob("[a-z]*/__init__.py"))
+SHIPPED = sorted(f.parent.name for place in own_folders() for f in place.glob("[a-z]*/__init__.py"))
 
 
 def own(module, kind):
@@ -21,20 +22,20 @@ def own(module, kind):
 
 
 def functions():
-    """Public functions: those of layers/__init__.py, the methods of its classes, the operators of the layers."""
-    for name in sorted(layers._PUBLIC):
-        public = getattr(layers, name)
+    """Public functions: those of cuffi/__init__.py, the methods of its classes, the operators of the layers."""
+    for name in sorted(cuffi._PUBLIC):
+        public = getattr(cuffi, name)
         if inspect.isfunction(public):
-            yield f"layers.{name}", public
-    for public in (layers.CaffeNet, importlib.import_module("layers._caffe.module").CaffeModule):
+            yield f"cuffi.{name}", public
+    for public in (cuffi.CaffeNet, importlib.import_module("cuffi.caffe_layers.call.module").CaffeModule):
         for name, method in vars(public).items():
             overridden = hasattr(torch.nn.Module, name) and name != "forward"
             if inspect.isfunction(method) and not name.startswith("_") and not overridden:
                 yield f"{public.__name__}.{name}", method
     for folder in SHIPPED:
-        module = importlib.import_module(f"layers.{folder}")
+        module = importlib.import_module(f"cuffi.{folder}")
         for name, operator in own(module, lambda o: callable(o) and hasattr(o, "backward")):
-            yield f"layers.{folder}.{name}", operator
+            yield f"cuffi.{folder}.{name}", operator
 
 
 # Between a file and the net, for the net's own modules.
@@ -67,7 +68,7 @@ def test_a_function_says_arguments_results_and_errors(name, function):
 
 @pytest.mark.parametrize("folder", SHIPPED)
 def test_a_layers_module_says_what_it_computes(folder):
-    module = importlib.import_module(f"layers.{folder}")
+    module = importlib.import_module(f"cuffi.{folder}")
     modules = own(module, lambda o: inspect.isclass(o) and issubclass(o, torch.nn.Module))
     assert modules
     for name, cls in modules:
@@ -77,7 +78,7 @@ def test_a_layers_module_says_what_it_computes(folder):
 
 @pytest.mark.parametrize("folder", ["correlation", "normalize", "psroi_pooling", "smooth_l1_loss"])
 def test_a_caffe_layers_help_has_formula_blobs_and_paper(folder):
-    module = importlib.import_module(f"layers.{folder}")
+    module = importlib.import_module(f"cuffi.{folder}")
     (cls,) = (o for o in vars(module).values() if inspect.isclass(o) and issubclass(o, torch.nn.Module))
     text = inspect.getdoc(cls)
     assert not [
@@ -87,8 +88,8 @@ def test_a_caffe_layers_help_has_formula_blobs_and_paper(folder):
 
 STOCK = [
     (f.stem, cls)
-    for f in sorted((ROOT / "layers/_net/stock").glob("[a-z]*.py"))
-    for _, cls in own(importlib.import_module(f"layers._net.stock.{f.stem}"), inspect.isclass)
+    for f in sorted((ROOT / "cuffi/nets/stock").glob("[a-z]*.py"))
+    for _, cls in own(importlib.import_module(f"cuffi.nets.stock.{f.stem}"), inspect.isclass)
 ]
 
 
@@ -99,13 +100,13 @@ def test_a_stock_type_says_its_formula_and_its_source(file, cls):
 
 
 def test_known_types_say_their_source():
-    known = importlib.import_module("layers._net.known")
-    for file in sorted((ROOT / "layers/_net/known").glob("[a-z]*.py")):
-        module = importlib.import_module(f"layers._net.known.{file.stem}")
+    known = importlib.import_module("cuffi.nets.known")
+    for file in sorted((ROOT / "cuffi/nets/known").glob("[a-z]*.py")):
+        module = importlib.import_module(f"cuffi.nets.known.{file.stem}")
         for name, cls in own(module, lambda o: inspect.isclass(o) and issubclass(o, known.KnownLayer)):
             assert cls.source, name
             assert len(cls.__doc__ or "") > 20, name
 
 
 def test_the_nets_class_is_public():
-    assert layers.CaffeNet is _net.CaffeNet
+    assert cuffi.CaffeNet is _net.CaffeNet

@@ -16,7 +16,7 @@ USED = ("depthwise_conv", "lltm", "round", "sigmoid")
 @pytest.fixture(scope="module")
 def train_digits():
     """The example as a module."""
-    if PACKAGE != "layers":
+    if PACKAGE != "cuffi":
         pytest.skip("the examples use this toolkit's own layers")
     pytest.importorskip("sklearn", reason="the digits lie in scikit-learn")
     for layer in USED:

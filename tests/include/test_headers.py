@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import LAYERS, LAYERS_DIR, ROOT
+from conftest import FOLDERS, ROOT
 from support.halves import assert_same_floats, interesting_floats
 
 from tools.cuda.for_nvcc import NvccRewriter
@@ -56,8 +56,52 @@ def test_min_and_max_in_a_cpp_file_beside_cudas_headers(tmp_path):
         pytest.skip("no nvcc")
     text = "namespace caffe { int f(int a, float b) { using std::max; return max(a, 3) + min(b, 2.0); } }\n"
     (tmp_path / "layer.cpp").write_text('#include "caffe/common.hpp"\n' + text)
-    includes = [INCLUDE, f"-I{ROOT / 'include/legacy'}", f"-I{Path(nvcc).resolve().parents[1] / 'include'}"]
+    includes = [
+        INCLUDE,
+        f"-I{ROOT / 'cuffi/caffe_layers/include/legacy'}",
+        f"-I{Path(nvcc).resolve().parents[1] / 'include'}",
+    ]
     quiet([compiler("g++"), "-std=c++17", "-fsyntax-only", *includes, tmp_path / "layer.cpp"])
+
+
+# Names that forks gave to things of their own in namespace caffe, and the toolkit uses in its headers.
+A_FORKS_NAMES = """
+#include <numeric>
+using namespace std;
+#include "caffe/layer.hpp"
+#include "caffe/util/math_functions.hpp"
+namespace caffe {
+class Error { public: int code; };
+class Fatal : public Error {};
+struct NotImplemented {};
+typedef float half;
+typedef int bfloat16;
+template <typename T> T accumulate_t(T x) { return x; }
+struct KernelPosition { int at; };
+void launch_status(int);
+string dtype_name(double);
+namespace types { int x; }
+struct Window {}; struct Together {}; int widest, vector_lanes, vectorized;
+int f(const vector<int>& v, half h) {
+  CHECK_EQ(v.size(), 3) << "three";
+  CUDA_CHECK(cudaSuccess);
+  CUDA_POST_KERNEL_CHECK;
+  CUDA_KERNEL_LOOP(i, 3) { h += i; }
+  Fatal own;
+  own.code = accumulate(v.begin(), v.end(), 0);
+  NOT_IMPLEMENTED;
+  return own.code + static_cast<int>(h) + accumulate_t(2);
+}
+}  // namespace caffe
+"""
+
+
+def test_a_fork_may_have_the_names_of_the_toolkit(tmp_path):
+    (tmp_path / "layer.cpp").write_text(A_FORKS_NAMES)
+    core = next((ROOT / "build" / "core").glob("host-*"), None) or pytest.skip("the core is not built")
+    includes = [f"-I{ROOT / 'build/core/include'}", INCLUDE, f"-I{ROOT / 'include/legacy'}", f"-I{core}"]
+    here = ["-DCAFFE_HOST_BACKEND", "-include", ROOT / "include/host/cuda_runtime.h"]
+    quiet([compiler("g++"), "-std=c++17", "-fsyntax-only", *here, *includes, tmp_path / "layer.cpp"])
 
 
 @pytest.mark.parametrize("header", ["caffe_cuda_macro.h", "caffe_half.h"])
@@ -117,11 +161,11 @@ def test_kernels_compile_under_nvcc(tmp_path, nvcc):
 
 
 @pytest.mark.parametrize(
-    "header", ["caffe_ffi.h", *(f"{n}.h" for n in LAYERS if (LAYERS_DIR / n / f"{n}.h").exists())]
+    "header", ["caffe_ffi.h", *(f"{n}.h" for n, f in FOLDERS.items() if (f / f"{n}.h").exists())]
 )
 def test_declarations_are_c(tmp_path, header):
     """cffi reads them as C, so a C compiler must too."""
-    path = ROOT / "include" / header if header == "caffe_ffi.h" else LAYERS_DIR / header[:-2] / header
+    path = ROOT / "include" / header if header == "caffe_ffi.h" else FOLDERS[header[:-2]] / header
     (tmp_path / "alone.c").write_text(f'#include <stdint.h>\n#include "{path}"\n')
     quiet(
         [
@@ -218,12 +262,12 @@ HALVES = """
 #include "caffe_half.h"
 extern "C" void decode(const uint16_t *bits, float *values, long count, int brain) {
   for (long i = 0; i < count; ++i)
-    values[i] = brain ? float(reinterpret_cast<const caffe::bfloat16 *>(bits)[i])
-                      : float(reinterpret_cast<const caffe::half *>(bits)[i]);
+    values[i] = brain ? float(reinterpret_cast<const cuffi::types::bfloat16 *>(bits)[i])
+                      : float(reinterpret_cast<const cuffi::types::half *>(bits)[i]);
 }
 extern "C" void encode(const float *values, uint16_t *bits, long count, int brain) {
   for (long i = 0; i < count; ++i)
-    bits[i] = brain ? caffe::bfloat16(values[i]).bits : caffe::half(values[i]).bits;
+    bits[i] = brain ? cuffi::types::bfloat16(values[i]).bits : cuffi::types::half(values[i]).bits;
 }
 """
 

@@ -13,7 +13,7 @@ from support.points import (
 )
 from torch import Tensor
 
-from layers._runtime.cases import results
+from cuffi.runtime.cases import results
 
 
 def test_side_stream(on_cuda):

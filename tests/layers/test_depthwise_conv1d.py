@@ -2,14 +2,14 @@
 
 import pytest
 import torch
+from cuffi.depthwise_conv import depthwise_conv1d, layer
+from cuffi.depthwise_conv.cases import reference1d
+from cuffi.depthwise_conv.conv1d import conv1d, sequence_starts
 from support.points import DEVICES
 from torch.nn.functional import conv1d as torch_conv1d
 from torch.nn.functional import pad
 
-from layers._runtime import CaffeError
-from layers.depthwise_conv import depthwise_conv1d, layer
-from layers.depthwise_conv.cases import reference1d
-from layers.depthwise_conv.conv1d import conv1d, sequence_starts
+from cuffi.runtime import CaffeError
 
 TOLERANCE = {torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 8e-3}
 

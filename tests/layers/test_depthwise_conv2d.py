@@ -2,13 +2,13 @@
 
 import pytest
 import torch
+from cuffi.depthwise_conv import DepthwiseConv2d, depthwise_conv2d, depthwise_conv_norm
+from cuffi.depthwise_conv.cases import ACTIVATED
 from support.points import DEVICES
 from torch import nn
 from torch.nn.functional import batch_norm, conv2d, relu6, unfold
 
-from layers._runtime import CaffeValueError
-from layers.depthwise_conv import DepthwiseConv2d, depthwise_conv2d, depthwise_conv_norm
-from layers.depthwise_conv.cases import ACTIVATED
+from cuffi.runtime import CaffeValueError
 
 TOLERANCE = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}
 # Beside the kernel's reach: planes that end within a patch of 2 x 2 or a strip of 4, and one with fewer rows than that.

@@ -3,8 +3,7 @@
 import pytest
 import torch
 from conftest import DEVICES, skip_if_missing
-
-from layers.elementwise_mult import elementwise_mult, layer
+from cuffi.elementwise_mult import elementwise_mult, layer
 
 
 @pytest.fixture(params=DEVICES)

@@ -12,7 +12,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 from torch.utils.flop_counter import FlopCounterMode
 
-from layers._runtime.cases import results
+from cuffi.runtime.cases import results
 
 
 class AsModule(torch.nn.Module):

@@ -12,7 +12,7 @@ from support.points import (
 )
 from torch import Tensor
 
-from layers._runtime.cases import Case, Draw, cast, results
+from cuffi.runtime.cases import Case, Draw, cast, results
 
 
 def transposed(x):

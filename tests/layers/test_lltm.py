@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from layers import CaffeError, lltm
+from cuffi import CaffeError, lltm
 
 
 def freed(x):

@@ -18,7 +18,7 @@ from support.points import (
 )
 from torch import Tensor
 
-from layers._runtime.cases import Draw, cast, results
+from cuffi.runtime.cases import Draw, cast, results
 
 
 def autocast_dtypes(point):

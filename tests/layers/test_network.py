@@ -4,11 +4,10 @@ import copy
 
 import pytest
 import torch
+from cuffi.depthwise_conv import DepthwiseConv2d
+from cuffi.elementwise_mult import elementwise_mult
+from cuffi.sigmoid import sigmoid
 from torch import nn
-
-from layers.depthwise_conv import DepthwiseConv2d
-from layers.elementwise_mult import elementwise_mult
-from layers.sigmoid import sigmoid
 
 
 class Block(nn.Module):

@@ -17,7 +17,7 @@ from support.points import (
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from layers._runtime.cases import results
+from cuffi.runtime.cases import results
 
 
 @of_operators

@@ -19,7 +19,7 @@ from support.points import (
 )
 from torch import Tensor
 
-from layers._runtime.cases import Bad, Case, Draw, cast
+from cuffi.runtime.cases import Bad, Case, Draw, cast
 
 
 def tensor_places(case: Case, arguments) -> list[int]:

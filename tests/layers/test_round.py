@@ -5,10 +5,9 @@ import inspect
 import pytest
 import torch
 from conftest import DEVICES, skip_if_missing
-
-from layers.elementwise_mult import elementwise_mult
-from layers.round import layer, round_ste
-from layers.sigmoid import d_sigmoid, sigmoid
+from cuffi.elementwise_mult import elementwise_mult
+from cuffi.round import layer, round_ste
+from cuffi.sigmoid import d_sigmoid, sigmoid
 
 
 @pytest.fixture(params=DEVICES)

@@ -8,7 +8,7 @@ import torch
 from conftest import PACKAGE
 from support.points import cases_of, differentiable, random_like, same_bits
 
-from layers._runtime.cases import results
+from cuffi.runtime.cases import results
 
 of_operators = pytest.mark.only(lambda case: not case.is_caffe)
 

@@ -5,8 +5,7 @@ import re
 import pytest
 import torch
 from conftest import DEVICES, skip_if_missing
-
-from layers.sigmoid import Sigmoid, layer, sigmoid
+from cuffi.sigmoid import Sigmoid, layer, sigmoid
 
 
 @pytest.fixture(params=DEVICES)

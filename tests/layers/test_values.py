@@ -29,7 +29,7 @@ from support.points import (
 )
 from torch import Tensor
 
-from layers._runtime.cases import away_from_kinks, results
+from cuffi.runtime.cases import away_from_kinks, results
 
 
 @pytest.mark.parametrize("layer", LAYERS)

@@ -8,18 +8,18 @@ import pytest
 from support import python_with_torch
 from support.workshop import CORE, FIXTURES, ROOT
 
-from layers._load import recipe
-from layers.old_torch import cpp_extension
+from cuffi.loading import recipe
+from cuffi.old_torch import cpp_extension
 
 SOURCES = FIXTURES / "torch_extension"
 FRONT = f"""import sys
 sys.path.insert(0, {str(ROOT)!r})
-from layers.old_torch.ext_front import main
+from cuffi.old_torch.ext_front import main
 sys.exit(main())"""
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess:
-    """`python -m layers.ext WORDS` in a folder."""
+    """`python -m cuffi.ext WORDS` in a folder."""
     return python_with_torch.run([sys.executable, "-c", FRONT, *words], cwd=folder)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from layers.old_torch import aten_declarations as declarations
+from cuffi.old_torch import aten_declarations as declarations
 
 
 def test_a_method_and_a_function():

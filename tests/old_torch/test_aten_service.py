@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from layers import CaffeRuntimeError
-from layers.old_torch import aten_service as service
+from cuffi import CaffeRuntimeError
+from cuffi.old_torch import aten_service as service
 
 
 def test_arguments_by_place_and_by_name():

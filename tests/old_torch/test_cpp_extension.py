@@ -6,9 +6,9 @@ import pytest
 import torch
 from old_torch.conftest import SOURCES
 
-import layers
-from layers import CaffeBuildError, CaffeTypeError, CaffeValueError
-from layers.old_torch import cpp_extension
+import cuffi
+from cuffi import CaffeBuildError, CaffeTypeError, CaffeValueError
+from cuffi.old_torch import cpp_extension
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -33,7 +33,7 @@ DECLARED = "torch::Tensor square(torch::Tensor x);"
 
 def square(**options):
     given = {"name": "squares", "cpp_sources": DECLARED, "cuda_sources": SQUARE, "functions": ["square"]}
-    return layers.load_inline(**given | options)
+    return cuffi.load_inline(**given | options)
 
 
 def test_a_kernel_and_its_function():
@@ -48,21 +48,19 @@ def test_a_kernel_and_its_function():
 
 def test_docstrings_and_options():
     text = "int seven() { return SEVEN; }"
-    module = layers.load_inline(
-        "seven", [text], functions={"seven": 'a "number"'}, extra_cflags=["-DSEVEN=7"]
-    )
+    module = cuffi.load_inline("seven", [text], functions={"seven": 'a "number"'}, extra_cflags=["-DSEVEN=7"])
     assert module.seven() == 7 and module.seven.__doc__ == 'a "number"'
 
 
 def test_the_second_form_is_told_by_its_text():
     text = "#include <torch/extension.h>\nint one() { return 1; }\n"
     text += 'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("one", &one); }'
-    assert layers.load_inline("ones", text).one() == 1
+    assert cuffi.load_inline("ones", text).one() == 1
 
 
 def test_two_extensions_of_one_name():
     one, two = (
-        layers.load_inline("same", f"int number() {{ return {n}; }}", functions="number") for n in (1, 2)
+        cuffi.load_inline("same", f"int number() {{ return {n}; }}", functions="number") for n in (1, 2)
     )
     assert (one.number(), two.number()) == (1, 2)
 
@@ -75,10 +73,10 @@ def test_a_file_and_its_header(tmp_path):
         '#include <torch/extension.h>\n#include "number.h"\nPYBIND11_MODULE(number, m) { m.def("number", &number); }\n'
     )
     options = {"extra_include_paths": [str(tmp_path / "include")]}
-    assert layers.load("number", [source], extra_cflags=["-DNUMBER=3"], **options).number() == 3
+    assert cuffi.load("number", [source], extra_cflags=["-DNUMBER=3"], **options).number() == 3
     (tmp_path / "include" / "number.h").write_text("int number() { return 2 * NUMBER; }\n")
     assert (
-        layers.load(name="number", sources=str(source), extra_cflags=["-DNUMBER=3"], **options).number() == 6
+        cuffi.load(name="number", sources=str(source), extra_cflags=["-DNUMBER=3"], **options).number() == 6
     )
 
 
@@ -137,5 +135,5 @@ def test_what_is_refused(number):
 def test_an_unknown_operation_is_named():
     text = "torch::Tensor f(torch::Tensor x) { return x.no_such_thing(); }"
     with pytest.raises(CaffeBuildError) as raised:
-        layers.load_inline("unknown", text, functions="f")
+        cuffi.load_inline("unknown", text, functions="f")
     assert re.search(r"unknown\.cpp:1:\d+: error: .*no_such_thing", str(raised.value))

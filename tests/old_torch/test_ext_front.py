@@ -1,4 +1,4 @@
-"""`python -m layers.ext`: an unedited setup.py and scripts, in processes of their own."""
+"""`python -m cuffi.ext`: an unedited setup.py and scripts, in processes of their own."""
 
 import re
 import shutil
@@ -32,7 +32,7 @@ def test_a_cell_of_2018_and_its_gradients(built, name):
 def test_a_library_runs_without_the_front(built):
     script = built / "plain.py"
     script.write_text(
-        "import sys, torch, layers, cell_cpp\nprint(len(cell_cpp.forward(*map(torch.ones, \
+        "import torch, cell_cpp\nprint(len(cell_cpp.forward(*map(torch.ones, \
 [(3, 5), (12, 9), (1, 12), (3, 4), (3, 4)]))))\n"
     )
     done = run(built, "plain.py")

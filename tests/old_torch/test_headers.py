@@ -6,9 +6,9 @@ import pytest
 import torch
 from support.workshop import CXX, ROOT
 
-from layers.old_torch import cpp_extension
+from cuffi.old_torch import cpp_extension
 
-HEADERS = ROOT / "layers" / "old_torch" / "include"
+HEADERS = ROOT / "cuffi" / "old_torch" / "include" / "extension"
 NAMES = sorted(
     str(f.relative_to(folder))
     for folder in (HEADERS, HEADERS / "later")

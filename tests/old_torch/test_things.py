@@ -7,7 +7,7 @@ import pytest
 import torch
 from old_torch.conftest import SOURCES
 
-from layers.old_torch import cpp_extension
+from cuffi.old_torch import cpp_extension
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from layers._runtime import Layer
+from cuffi.runtime import Layer
 
 
 @pytest.fixture

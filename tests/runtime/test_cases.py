@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from layers._runtime.cases import TOLERANCE, Case, caffe_case
+from cuffi.runtime.cases import TOLERANCE, Case, caffe_case
 
 INPUTS = {"vector": lambda draw: (draw.normal(9),)}
 CASE = Case(function=torch.sin, reference=torch.sin, inputs=INPUTS)

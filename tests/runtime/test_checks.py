@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from layers._runtime import CaffeTypeError, CaffeValueError
-from layers._runtime.checks import Checks
+from cuffi.runtime import CaffeTypeError, CaffeValueError
+from cuffi.runtime.checks import Checks
 
 checks = Checks("foo")
 

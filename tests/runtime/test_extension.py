@@ -8,18 +8,18 @@ import weakref
 import pytest
 import torch
 from conftest import LAYERS
+from cuffi.depthwise_conv import depthwise_conv, depthwise_conv2d, depthwise_conv_backward
+from cuffi.elementwise_mult import elementwise_mult
+from cuffi.round import round_ste
+from cuffi.sigmoid import layer as sigmoid_layer
+from cuffi.sigmoid import sigmoid
 from support import python_with_torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from layers._runtime import CaffeRuntimeError, CaffeTypeError, operator
-from layers._runtime.planning import Watcher, is_constant, run_and_plan
-from layers.depthwise_conv import depthwise_conv, depthwise_conv2d, depthwise_conv_backward
-from layers.elementwise_mult import elementwise_mult
-from layers.round import round_ste
-from layers.sigmoid import layer as sigmoid_layer
-from layers.sigmoid import sigmoid
+from cuffi.runtime import CaffeRuntimeError, CaffeTypeError, operator
+from cuffi.runtime.planning import Watcher, is_constant, run_and_plan
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ def test_a_plan_runs_no_python(monkeypatch):
 
 def test_torchs_own_operator_takes_lists():
     """Compiled code calls torch.ops, with lists for tuples."""
-    called = torch.ops.layers_depthwise_conv.depthwise_conv.default
+    called = torch.ops.cuffi_depthwise_conv.depthwise_conv.default
     x, weight = torch.randn(2, 3, 7, 5), torch.randn(3, 1, 3, 3, requires_grad=True)
     arguments = (x, weight, None, [2, 1], [1, 1], [1, 1])
     wanted = torch.nn.functional.conv2d(x.double(), weight.double(), None, (2, 1), 1, groups=3)
@@ -444,10 +444,10 @@ def test_nothing_large_is_imported():
     script = f"""
 import importlib, sys, torch
 for name in {LAYERS}:
-    importlib.import_module(f"layers.{{name}}")
-import layers
-layers.caffe_net, layers.load, layers.load_inline
-from layers.sigmoid import sigmoid
+    importlib.import_module(f"cuffi.{{name}}")
+import cuffi
+cuffi.caffe_net, cuffi.load, cuffi.load_inline
+from cuffi.sigmoid import sigmoid
 for _ in range(3):
     sigmoid(torch.rand(3))
     sigmoid(torch.rand(3, requires_grad=True)).sum().backward()

@@ -9,8 +9,8 @@ import torch
 from support.points import LAYERS, PACKAGE, cases_of, differentiable, layer_object, points, random_like
 
 import build_ffi
-from layers._runtime.cases import results
-from layers._runtime.launcher import reach
+from cuffi.runtime.cases import results
+from cuffi.runtime.launcher import reach
 
 NATIVE = [name for name in LAYERS if cases_of(name) and not cases_of(name)[0].is_caffe]
 # Bytes for a kernel's own partial sums: how many, no formula says.
@@ -26,6 +26,19 @@ int first(const void *a, void *b, const float *c, float *d, float *e, int64_t ro
 int second(const void *a, const void *f, float *d, int64_t rows, int columns, int64_t step, int dtype, void *stream);
 int third(const float *a, int64_t rows, void *stream);
 """
+
+
+def test_a_number_may_be_const_and_elements_may_be_halves(tmp_path):
+    text = "// x, y: float16\nint f(const uint16_t *x, uint16_t *y, const int n, void *stream);\n"
+    (tmp_path / "x.h").write_text(text + "int g(uint16_t *x, void *stream);\n")
+    functions = build_ffi.parse_declarations(tmp_path / "x.h")
+    assert functions["f"]["parameters"][:3] == [
+        ("const uint16_t *", "x"),
+        ("uint16_t *", "y"),
+        ("int", "n"),
+    ]
+    assert functions["f"]["elements"] == {"x": "float16", "y": "float16"}
+    assert functions["g"]["elements"] == {}
 
 
 def test_headers_are_read(tmp_path):

@@ -149,7 +149,7 @@ def test_an_endless_kernel_ends_at_ctrl_c(kernels_folder, blocks):
     """Threads that wait for another block never end here. Later launches are not interrupted."""
     script = f"""
 import sys; sys.path[:0] = {[str(p) for p in sys.path if p]!r}
-from layers._runtime.cases import load_package
+from cuffi.runtime.cases import load_package
 import importlib, os, pathlib, signal, threading, torch
 failures = importlib.import_module(load_package(pathlib.Path({str(kernels_folder)!r})) + ".failures").layer
 top = torch.zeros(2, dtype=torch.int32)
@@ -219,7 +219,7 @@ def test_nothing_is_printed(failures, kernels_folder):
     """A library must neither print nor exit."""
     script = f"""
 import sys; sys.path[:0] = {[str(p) for p in sys.path if p]!r}
-from layers._runtime.cases import load_package
+from cuffi.runtime.cases import load_package
 import importlib, pathlib, torch
 failures = importlib.import_module(load_package(pathlib.Path({str(kernels_folder)!r})) + ".failures").layer
 for call in (lambda t: failures.failures_post_check(t), lambda t: failures.failures_throw(t, 2)):
@@ -238,9 +238,9 @@ def test_an_extension_of_other_sources_is_not_used(what):
     code = f"""
 import sys, types
 older = types.SimpleNamespace(EDGE="of other sources", configure=lambda values: True)
-sys.modules["layers._runtime._call"] = older if {what!r} == "older" else None
+sys.modules["cuffi.runtime._call"] = older if {what!r} == "older" else None
 import torch
-from layers.sigmoid import layer, sigmoid
+from cuffi.sigmoid import layer, sigmoid
 x = torch.randn(5)
 for call in (lambda: sigmoid(x), lambda: layer.sigmoid_forward(x, x, 5)):
     try:
@@ -250,5 +250,5 @@ for call in (lambda: sigmoid(x), lambda: layer.sigmoid_forward(x, x, 5)):
 """
     done = python_with_torch.run([sys.executable, "-c", code])
     why = "was built by another version of the toolkit" if what == "older" else "is not built"
-    line = f"sigmoid: layers/_runtime/_call.abi3.so {why}. Type `make` in the toolkit's folder.\n"
+    line = f"sigmoid: cuffi/runtime/_call.abi3.so {why}. Type `make` in the toolkit's folder.\n"
     assert done.stdout == 2 * line, done.stdout + done.stderr

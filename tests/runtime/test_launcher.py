@@ -10,15 +10,15 @@ import threading
 import numpy
 import pytest
 import torch
+from cuffi.depthwise_conv import depthwise_conv1d, depthwise_conv_backward
+from cuffi.depthwise_conv import layer as depthwise_layer
+from cuffi.sigmoid import layer as sigmoid_layer
 from support import python_with_torch
 from support.reading import of, reads  # noqa: F401  (a fixture)
 from torch._subclasses import FakeTensorMode
 from torch.autograd import forward_ad
 
-from layers._runtime import CaffeRuntimeError, CaffeTypeError, Layer
-from layers.depthwise_conv import depthwise_conv1d, depthwise_conv_backward
-from layers.depthwise_conv import layer as depthwise_layer
-from layers.sigmoid import layer as sigmoid_layer
+from cuffi.runtime import CaffeError, CaffeRuntimeError, CaffeTypeError, Layer
 
 
 class Subclass(torch.Tensor):
@@ -30,9 +30,9 @@ def watched(layer, function: str):
     went = []
 
     class Watched(type(layer.launcher(function))):
-        def _converted(self, arguments, named):
+        def _counted(self, arguments, named):
             went.append(arguments)
-            return super()._converted(arguments, named)
+            return super()._counted(arguments, named)
 
     checks = of(layer, "checks").Checks(layer.name)
     return Watched(checks, layer._libraries, function, layer.any_layout).call, went
@@ -221,7 +221,7 @@ def test_doubt_goes_to_python(loops, device, doubt):
         else:
             with pytest.raises((TypeError, ValueError, RuntimeError), match=f"^loops: .*{said}") as caught:
                 call(*arguments)
-            assert isinstance(caught.value, of(loops, "errors").CaffeError)
+            assert isinstance(caught.value, CaffeError)
         assert all(a is b for a, b in zip(went[before], arguments, strict=True))
 
 
@@ -403,7 +403,7 @@ def test_others_run_meanwhile(kernels):
 
 TABLES = """
 import ctypes, sys, torch
-from layers._runtime import extension
+from cuffi.runtime import extension
 if extension.of_torch()["exchange_api"] is None:
     sys.exit(0)
 class Table(ctypes.Structure):
@@ -415,7 +415,7 @@ address.restype, address.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c
 known = address(torch.Tensor.__dlpack_c_exchange_api__, b"dlpack_exchange_api")
 tables = [Table(2, 0, None), Table(1, 3, None), Table(2, 0, known)]
 capsules = [new(ctypes.addressof(table), b"dlpack_exchange_api", None) for table in tables]
-from layers.sigmoid import sigmoid
+from cuffi.sigmoid import sigmoid
 for table in (object(), 12345, *capsules):
     torch.Tensor.__dlpack_c_exchange_api__ = table
     extension._call.configure(extension.of_torch())

@@ -1,11 +1,19 @@
-"""The error for a layer whose libraries are not built."""
+"""The error for a layer whose libraries are not built; copies of a layer."""
 
+import copy
+import io
+import pickle
 import re
 
 import pytest
+import torch
 from conftest import ROOT
+from cuffi.sigmoid import layer as sigmoid_layer
+from cuffi.sigmoid import sigmoid
 
-from layers._runtime.library import how_to_build
+from cuffi.runtime import CaffeRuntimeError
+from cuffi.runtime.layer import launcher_of
+from cuffi.runtime.library import how_to_build
 from tools.make.job import init_text
 
 
@@ -59,3 +67,30 @@ def test_only_the_missing_backend_is_missing(kernels, monkeypatch):
         RuntimeError, match=r"loops: not built for cuda: .*make LAYERS_DIR=.* LAYERS=loops.*needs nvcc"
     ):
         loops.library("cuda")
+
+
+class Holds(torch.nn.Module):
+    def __init__(self, held):
+        super().__init__()
+        self.held, self.weight = held, torch.nn.Parameter(torch.rand(3))
+
+
+@pytest.mark.parametrize("held", [sigmoid_layer, sigmoid_layer.sigmoid_forward, sigmoid])
+def test_a_module_that_holds_a_layer_is_copied_and_pickled(held):
+    """The copy holds the same layer: it has no state."""
+    module, file = Holds(held), io.BytesIO()
+    torch.save(module, file)
+    averaged = torch.optim.swa_utils.AveragedModel(module)
+    averaged.update_parameters(module)
+    copies = [
+        copy.copy(module), copy.deepcopy(module), pickle.loads(pickle.dumps(module)), averaged.module,
+        torch.load(io.BytesIO(file.getvalue()), weights_only=False),
+    ]  # fmt: skip
+    for found in copies:
+        assert found.held is held
+        assert torch.equal(found.weight, module.weight)
+
+
+def test_a_pickle_of_a_layer_that_is_not_loaded():
+    with pytest.raises(CaffeRuntimeError, match=r"^foo: there is no module layers\.loaded_1\.foo\. If load"):
+        launcher_of("layers.loaded_1.foo", "foo_kernel")

@@ -8,13 +8,13 @@ import subprocess
 import sys
 
 import pytest
-from conftest import LAYERS, LAYERS_DIR
+from conftest import FOLDERS, LAYERS, LAYERS_DIR
 from support.workshop import TINY
 
 import build_ffi
-from layers._runtime import CaffeRuntimeError, backends_here
-from layers._runtime.elf import why_broken
-from layers._runtime.library import Library, how_to_build
+from cuffi.runtime import CaffeRuntimeError, backends_here
+from cuffi.runtime.elf import why_broken
+from cuffi.runtime.library import Library, how_to_build
 
 ALLOWED = re.compile(
     r"(libc|libm|libmvec|libstdc\+\+|libgcc_s|libpthread|libdl|librt|ld-linux[\w-]*)\.so\.\d+\Z"
@@ -25,7 +25,7 @@ ALLOWED = re.compile(
 @pytest.mark.parametrize("layer", LAYERS)
 def test_needs_nothing_of_torch_or_of_one_python(layer, backend):
     """Every symbol is in the library itself, in the C library or in the stable ABI, so it loads anywhere."""
-    library = LAYERS_DIR / layer / f"_{backend}.abi3.so"
+    library = FOLDERS[layer] / f"_{backend}.abi3.so"
     if not library.exists():
         pytest.skip(f"{layer} is not built for {backend}")
     dynamic = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout

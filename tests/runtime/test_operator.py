@@ -9,7 +9,7 @@ from support.operators import Labelled, scaled
 from support.workshop import Fork
 from torch import Tensor
 
-from layers._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, Layer, operator
+from cuffi.runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, Layer, operator
 
 
 def test_what_is_not_optional_is_named(layer):
@@ -97,13 +97,13 @@ import importlib, sys, torch
 x = torch.randn(2, 3, 4, 4, requires_grad=True)
 for how in ("first", "again", "reloaded"):
     if how == "again":
-        for name in [name for name in sys.modules if name.partition(".")[0] == "layers"]:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "cuffi"]:
             del sys.modules[name]
-    import layers.sigmoid, layers.normalize
+    import cuffi.sigmoid, cuffi.normalize
     if how == "reloaded":
-        importlib.reload(layers.sigmoid), importlib.reload(layers.normalize)
-    sigmoid, normalize = layers.sigmoid.sigmoid, layers.normalize.Normalize()
-    for call in (sigmoid, torch.ops.layers_sigmoid.sigmoid):
+        importlib.reload(cuffi.sigmoid), importlib.reload(cuffi.normalize)
+    sigmoid, normalize = cuffi.sigmoid.sigmoid, cuffi.normalize.Normalize()
+    for call in (sigmoid, torch.ops.cuffi_sigmoid.sigmoid):
         torch.testing.assert_close(call(x), torch.sigmoid(x))
         wanted = torch.autograd.grad(torch.sigmoid(x).sum(), x)
         torch.testing.assert_close(torch.autograd.grad(call(x).sum(), x), wanted)
@@ -118,3 +118,23 @@ def test_imported_again():
     """As in a notebook that drops the package from sys.modules: torch already has the operators."""
     output, errors = Fork(AGAIN).communicate()
     assert output == "right\n", errors[-2000:]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "said"),
+    [
+        ((), {"tensor": 1}, "sigmoid has no parameter tensor. It takes bottom"),
+        ((), {"botom": 1}, "It takes bottom. Did you mean bottom?"),
+        ((1,), {"x": 2}, "sigmoid has no parameter x"),
+        ((1, 2), {}, "sigmoid takes 1 argument, bottom: got 2"),
+        ((1,), {"bottom": 2}, "bottom is given twice, by its place and by its name"),
+        ((), {}, "sigmoid: bottom is missing"),
+    ],
+)
+def test_a_wrong_argument_is_named(arguments, named, said):
+    from cuffi.sigmoid import sigmoid
+
+    values = [torch.ones(3) for _ in arguments]
+    with pytest.raises(CaffeTypeError) as raised:
+        sigmoid(*values, **{name: torch.ones(3) for name in named})
+    assert said in str(raised.value)

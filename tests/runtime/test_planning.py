@@ -1,16 +1,17 @@
 """A plan alone: when there is none, which GPU is current while it runs, what the table of plans keeps alive."""
 
 import ctypes
+import sys
 import weakref
 
 import numpy as np
 import pytest
 import torch
+from cuffi.sigmoid import layer as sigmoid_layer
 from support.workshop import Fork
 from torch import Tensor
 
-from layers._runtime import extension, operator
-from layers.sigmoid import layer as sigmoid_layer
+from cuffi.runtime import extension, operator
 
 CPU, CUDA = 1, 2  # DLPack's
 
@@ -129,12 +130,99 @@ def test_there_is_none_if_memory_is_read_past_torchs_dispatcher(first):
     assert reads.operator.short.plans() == 0
 
 
+DETERMINED = {
+    "shape": lambda x: len(x.shape) + len(x) + x.stride(0) + x.ndim + x.size(0) + x.numel(),
+    "kind": lambda x: x.dtype is x.device or x.is_cuda or x.element_size() or torch.is_floating_point(x),
+    "layout": lambda x: x.is_contiguous() and x.layout and x.contiguous(),
+}
+UNDETERMINED = {
+    "storage_offset": lambda x: x.storage_offset(),
+    "_version": lambda x: x._version,
+    "requires_grad": lambda x: x.requires_grad,
+    "is_leaf": lambda x: x.is_leaf,
+    "grad": lambda x: x.grad,
+    "name": lambda x: x.name,
+    "is_inference": lambda x: x.is_inference(),
+    "is_neg": lambda x: x.is_neg(),
+    "is_pinned": lambda x: x.is_pinned(),
+    "is_shared": lambda x: x.is_shared(),
+    "f-string": lambda x: f"{x}",
+    "%s": lambda x: "%s" % x,  # noqa: UP031
+    "repr": repr,
+    "bool": lambda x: bool(x[0]),
+    "grad mode": lambda _: torch.is_grad_enabled(),
+    "inference mode": lambda _: torch.is_inference_mode_enabled(),
+    "autocast": lambda _: torch.is_autocast_enabled("cpu"),
+    "default dtype": lambda _: torch.get_default_dtype(),
+    "deterministic": lambda _: torch.are_deterministic_algorithms_enabled(),
+    "threads": lambda _: torch.get_num_threads(),
+    "seed": lambda _: torch.initial_seed(),
+    "state": lambda _: torch.get_rng_state(),
+    "tracing": lambda _: torch.jit.is_tracing(),
+}
+
+
+@pytest.mark.parametrize("question", [*DETERMINED, *UNDETERMINED])
+def test_there_is_none_if_the_function_asks_for_what_no_plan_is_keyed_by(question):
+    @operator(sigmoid_layer)
+    def asks(x: Tensor) -> Tensor:
+        (DETERMINED | UNDETERMINED)[question](x)
+        top = sigmoid_layer.empty_like(x)
+        sigmoid_layer.sigmoid_forward(x, top, x.numel())
+        return top
+
+    for _ in range(4):
+        asks(torch.rand(3))
+    assert asks.operator.short.plans() == (question in DETERMINED)
+
+
+def test_an_operator_that_depends_on_the_grad_mode():
+    """And on the offset: each call is right, also after calls of the same kind."""
+
+    @operator(sigmoid_layer)
+    def depends(x: Tensor) -> Tensor:
+        top = sigmoid_layer.empty_like(x)
+        source = x if torch.is_grad_enabled() and x.storage_offset() == 0 else x.new_zeros(x.shape)
+        sigmoid_layer.sigmoid_forward(source, top, x.numel())
+        return top
+
+    memory = torch.rand(6)
+    for _ in range(4):
+        for x in (memory[:3], memory[3:]):
+            for enabled in (True, False):
+                with torch.set_grad_enabled(enabled):
+                    wanted = x if enabled and x.storage_offset() == 0 else torch.zeros(3)
+                    torch.testing.assert_close(depends(x), torch.sigmoid(wanted))
+
+
+def test_a_profiler_of_python_goes_on():
+    events = []
+
+    @operator(sigmoid_layer)
+    def profiled(x: Tensor) -> Tensor:
+        top = sigmoid_layer.empty_like(x)
+        sigmoid_layer.sigmoid_forward(x, top, x.numel())
+        return top
+
+    def notice(frame, event, of):
+        events.append(event)
+
+    sys.setprofile(notice)
+    try:
+        for _ in range(3):
+            profiled(torch.rand(3))
+        assert sys.getprofile() is notice
+    finally:
+        sys.setprofile(None)
+    assert events
+
+
 def test_no_memory_for_a_call_is_an_error():
     """Each of Python's allocations fails once."""
     pytest.importorskip("_testcapi")
     script = """
 import _testcapi
-from layers._runtime.extension import _call
+from cuffi.runtime.extension import _call
 def function(): pass
 functions = dict.fromkeys(("careful", "plain", "planning", "cast"), function)
 launched = {"parameters": (), "codes": (), "any_layout": 0, "returns_number": 0, "careful": function, "fail": function}

@@ -7,7 +7,7 @@ import torch
 from support.operators import Labelled, scaled
 from torch import Tensor
 
-from layers._runtime import operator
+from cuffi.runtime import operator
 
 NONES = [
     (None, None),

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from layers import caffe_net
-from layers._pycaffe.proto import caffe_pb2
+from cuffi import caffe_net
+from cuffi.nets.pycaffe.proto import caffe_pb2
 
 SILENCE = 'layer { name: "s" type: "Silence" bottom: "data" bottom: "label" }'
 

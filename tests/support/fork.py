@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-import tools.port.__main__ as tool
-from tools.port.toolkit_headers import Toolkit
-from tools.port.write_folder import git_of
+import cuffi.caffe_layers.port.__main__ as tool
+from cuffi.caffe_layers.port.toolkit_headers import Toolkit
+from cuffi.caffe_layers.port.write_folder import git_of
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -1,4 +1,4 @@
-"""One small example of each class in layers/_net/known: a layer's text, its bottoms, and which of them learn.
+"""One small example of each class in cuffi/nets/known: a layer's text, its bottoms, and which of them learn.
 
 Whatever must hold for all known types is tried with these. Nothing in them is drawn at random by the layer.
 """

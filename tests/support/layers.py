@@ -14,7 +14,7 @@ from support.points import (
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from layers._runtime.cases import results
+from cuffi.runtime.cases import results
 
 # Of a grid's points, those whose case ...
 differentiated = pytest.mark.only(lambda case: case.gradient != "none")

@@ -10,8 +10,8 @@ import pytest
 import torch
 from support.workshop import CORE, made_once
 
-from layers import load_inline
-from layers._load import loaded, recipe
+from cuffi import load_inline
+from cuffi.loading import loaded, recipe
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -123,11 +123,11 @@ class Compiler:
 def loads(value: int) -> str:
     """A script that fills with the value, and prints the outcome. It may run in a fork."""
     return f"""
-import torch, layers
-from layers._load import loaded
+import torch, cuffi
+from cuffi.loading import loaded
 loaded._imported.clear()
 top = torch.zeros(3)
-layers.load_inline("fills", {QUICK_FILL.format(value=value)!r}).fill(top, 3)
+cuffi.load_inline("fills", {QUICK_FILL.format(value=value)!r}).fill(top, 3)
 print(*top.tolist())
 assert top.tolist() == [{value}] * 3
 """

@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from layers import caffe_net
-from layers._net.stock import StockLayer
+from cuffi import caffe_net
+from cuffi.nets.stock import StockLayer
 
 
 def one_layer(layer: str, *shapes, tops: int = 1, **options):

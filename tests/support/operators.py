@@ -5,7 +5,7 @@ from typing import Optional
 
 from torch import Tensor
 
-from layers._runtime import operator
+from cuffi.runtime import operator
 
 
 def scaled(layer):

@@ -14,16 +14,21 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from layers._backends import DEVICES
-from layers._folders import candidates
-from layers._runtime.cases import Case, Draw, cast, differentiable, layer_of, load_package, results
+from cuffi.backends import DEVICES
+from cuffi.folders import candidates, own
+from cuffi.runtime.cases import Case, Draw, cast, differentiable, layer_of, load_package, results
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS_DIR = Path(os.environ.get("LAYERS_DIR") or ROOT / "layers").resolve()
 PACKAGE = load_package(LAYERS_DIR)
-LAYERS = [
-    n for n in candidates(LAYERS_DIR) if any(map(list, map((LAYERS_DIR / n).glob, ("*.cu", "__init__.py"))))
-]
+# The folders of the layers by name: of LAYERS_DIR, or all of the toolkit's own.
+FOLDERS = {
+    n: place / n
+    for place in (own() if LAYERS_DIR in own() else [LAYERS_DIR])
+    for n in candidates(place)
+    if any(map(list, map((place / n).glob, ("*.cu", "__init__.py"))))
+}
+LAYERS = list(FOLDERS)
 
 
 def cases_of(layer: str) -> list[Case]:

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from layers._caffe.parameters import Parameters
+from cuffi.caffe_files.parameters import Parameters
 
 ROOT = Path(__file__).resolve().parents[2]
 SNIPPET = """message NormalizeParameter { optional bool across_spatial = 1 [default = true]; }
@@ -17,7 +17,7 @@ def generate(folder: Path, include: Path | None = None) -> subprocess.CompletedP
     command = [
         sys.executable,
         "-m",
-        "tools.caffe.proto",
+        "cuffi.caffe_layers.make.proto",
         "--layer-dir",
         folder,
         "--include-dir",

@@ -5,7 +5,7 @@ import importlib
 import pytest
 import torch
 
-from layers._caffe import instance, services
+from cuffi.caffe_layers.call import instance, services
 
 DTYPES = [torch.float32, torch.float64]
 SIZES = [0, 1, 7, 1000, 100_003]

@@ -2,8 +2,8 @@
 
 import torch
 
-from layers import caffe_net
-from layers._net.messages import STOCK
+from cuffi import caffe_net
+from cuffi.nets.net.messages import STOCK
 
 TEXT = """input: "data" input_shape { dim: 2 dim: 3 dim: 6 dim: 6 }
 layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" convolution_param { num_output: 4 kernel_size: 3 } }

@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 from support import python_with_torch
 
-from layers._runtime.cases import load_package
+from cuffi.runtime.cases import load_package
 from tools.make.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,9 +56,12 @@ def core_archives() -> list[Path]:
     return [ROOT / CORE.core_of("host") / f"lib{name}.a" for name in ("stock", "caffe")]
 
 
+CAFFES = ("-Icuffi/caffe_layers/include", "-Icuffi/caffe_layers/include/legacy")
+
+
 def core_includes() -> list[str]:
     """The include options of a program that uses the core, in the toolkit's folder."""
-    return [f"-I{CORE.core}/include", "-Iinclude", "-Iinclude/legacy", "-Iinclude/host"]
+    return [f"-I{CORE.core}/include", "-Iinclude", *CAFFES, "-Iinclude/host"]
 
 
 def settings_here() -> list[str]:

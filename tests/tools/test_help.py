@@ -7,20 +7,22 @@ import pytest
 
 # The others are make's: their arguments are its settings, or files of a build.
 TOOLS = [
-    "caffe.proto",
-    "caffetest",
-    "cuda.for_nvcc",
-    "cuda.to_host",
-    "fuzz",
-    "make.build_call",
-    "make.requirements",
-    "make.sanitize",
-    "new_layer",
-    "port",
-    "verify",
-    "verify.run_cases",
+    "cuffi.caffe_layers.make.proto",
+    "cuffi.caffe_layers.port",
+    "cuffi.caffe_layers.verify",
+    "lab.caffetest",
+    "lab.fuzz",
+    "lab.mutate",
+    "lab.wheel.check",
+    "lab.wheel.tried",
+    "tools.cases.run_cases",
+    "tools.cuda.for_nvcc",
+    "tools.cuda.to_host",
+    "tools.make.build_call",
+    "tools.make.requirements",
+    "tools.make.sanitize",
+    "tools.new_layer",
 ]
-TOOLS = [f"tools.{tool}" for tool in TOOLS] + ["lab.mutate", "lab.wheel.check", "lab.wheel.tried"]
 
 
 @pytest.mark.filterwarnings("ignore:.*found in sys.modules")

@@ -10,7 +10,7 @@ from tools.parts import part
 
 
 def test_a_part_is_the_packages_file_and_loaded_once():
-    assert part("backends").__file__ == str(ROOT / "layers" / "_backends.py")
+    assert part("backends").__file__ == str(ROOT / "cuffi" / "backends.py")
     assert part("backends") is part("backends")
     with pytest.raises(StopIteration):
         part("no_such_part")

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from .conditions import HOST_BUILD
 from .launches import Launch, parse
 from .layer_folder import LayerFolder
-from .lexer import IS_DEFINED, Lexed
+from .lexer import Lexed
 from .outline import Function, Parameter
 from .source import Source, local_headers
 from .tokens import LOOP, macro_body, mask, position_from
@@ -26,7 +28,8 @@ RANGE_LOOPS = {"CUDA_KERNEL_LOOP": "CUDA_KERNEL_RANGE", "CUDA_2D_KERNEL_LOOP": "
 
 # Names by which a thread finds its index, or works with other threads.
 THREAD_IDENTITY = re.compile(
-    r"(threadIdx|blockIdx|blockDim|gridDim|warpSize|lane_?id|warp_?id|clock(64)?|cooperative_groups"
+    r"(threadIdx|blockIdx|blockDim|gridDim|warpSize|lane_?id|warp_?id|clock(64)?|cooperative_groups|this_thread_block|this_grid"
+    r"|coalesced_threads|tiled_partition"
     r"|__shared__|__syncthreads\w*|__syncwarp|__threadfence\w*|__shfl\w*|__ballot\w*|__any(_sync)?|__all(_sync)?"
     r"|__activemask|__match_\w+|__reduce_\w+_sync|__nanosleep)\Z"
 )
@@ -49,6 +52,7 @@ class Kernel(NamedTuple):
     carries: bool  # the loop's body changes a variable from outside, and a thread's next index would see it
     uses_thread_identity: bool  # threadIdx, __shared__, a barrier ..., maybe in a function that it calls
     writes_outside_loop: bool  # may write memory outside the loops, so each thread would write once
+    dynamic_shared: bool  # uses `extern __shared__`, maybe in a function or class that it names
     launches: tuple[Launch, ...]
     body: tuple[int, int]  # offsets of `{` and just after `}`
 
@@ -69,7 +73,7 @@ class Unit:
         text: str,
         path: str,
         layer: LayerFolder | None = None,
-        defined: dict[str, int] = IS_DEFINED,
+        defined: Mapping[str, int] = HOST_BUILD,
         find=None,
         replaced: set[str] = frozenset(),
     ):
@@ -126,6 +130,9 @@ class Unit:
             carries=body.carries,
             uses_thread_identity=any(THREAD_IDENTITY.match(word) for word in reachable),
             writes_outside_loop=body.writes_outside_loop,
+            dynamic_shared=any(
+                function.name in s.dynamic_shared or reachable & s.dynamic_shared for s in self.sources
+            ),
             launches=launches,
             body=(function.body, function.end),
         )

@@ -4,7 +4,7 @@
 
     CUDA_KERNEL_LOOP(i, n) body    CAFFE_VECTOR_REST(i, n) body CUDA_VECTOR_LOOP(i, n, ...) body, by vector_loop.py
     <<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>                       in the launches of such kernels
-                                   <<<caffe::vector_blocks(n, kernel), caffe::kVectorThreads>>>
+                                   <<<cuffi::vector_blocks(n, kernel), cuffi::kVectorThreads>>>
 
 In a Caffe layer (--caffe FOLDER), launches that name no stream get torch's:
 
@@ -23,8 +23,8 @@ import sys
 from typing import NamedTuple
 
 from .analysis import Kernel, Unit
+from .conditions import IS_DEFINED
 from .launches import Launch
-from .lexer import IS_DEFINED
 from .rewrite import Rewriter, quoted, rewrite_files
 from .source import Source
 from .vector_loop import VectorLoop, decide
@@ -102,7 +102,7 @@ class NvccRewriter(Rewriter):
         parts += [f"CAFFE_VECTOR_LANES({loop.index}, {loop.count})"]
         start, end = loop.body
         again = f"{self._line_of(start)}{self.text[start:end]} }}{self._line_of(end)}"
-        first = f"const int64_t {loop.index}_vectorized = ::caffe::vectorized({loop.count}, {windows})"
+        first = f"const int64_t {loop.index}_vectorized = ::cuffi::vectorized({loop.count}, {windows})"
         self._edit(*loop.head, f"{{ {first}; CAFFE_VECTOR_REST({loop.index}, {loop.count})")
         self._edit(end, end, f" {' '.join(parts)}{again}")
 
@@ -126,10 +126,10 @@ class NvccRewriter(Rewriter):
         tokens = [t.text for t in self.source.lexed.tokens if launch.start <= t.start < launch.chevrons[0]]
         callee = re.sub(r"(?<=\W) | (?=\W)", "", " ".join(tokens))  # without comments
         kernel = f", {callee}" if known and ("<" in callee or not is_template(self, launch)) else ""
-        self._edit(low + grid.end(1), opening, "::caffe::vector_blocks")
+        self._edit(low + grid.end(1), opening, "::cuffi::vector_blocks")
         self._edit(closing, closing, kernel)
         threads = closing + 1
-        self._edit(threads + block.end(1), threads + block.end(), "::caffe::kVectorThreads")
+        self._edit(threads + block.end(1), threads + block.end(), "::cuffi::kVectorThreads")
 
 
 def is_template(rewriter: NvccRewriter, launch: Launch) -> bool:

@@ -9,8 +9,8 @@ import sys
 
 from ..files import depfile, read, write
 from .analysis import Unit
+from .conditions import IS_DEFINED
 from .layer_folder import LayerFolder
-from .lexer import IS_DEFINED
 from .source import RewriteProblem, Source
 
 BANNER = "// Made by tools/{} from {}; do not edit.\n"

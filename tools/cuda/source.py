@@ -8,13 +8,14 @@ grammar, and a result counts only if it agrees with the brackets. Nothing is lef
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
 from ..files import read
+from .conditions import HOST_BUILD, Token
 from .launches import Launch, find_launches
-from .lexer import IS_DEFINED, Lexed
+from .lexer import Lexed
 from .outline import Outline
 from .tokens import macro_body, match_brackets
 
@@ -31,10 +32,30 @@ class RewriteProblem(NamedTuple):
         return f"{self.path}:{self.line}:{self.column}: error: {self.text}"
 
 
+def _shared_places(tokens: list[Token]) -> Iterator[int]:
+    """The index of each `extern` that declares shared memory."""
+    for i, token in enumerate(tokens):
+        if token.text != "extern":
+            continue
+        end = next((k for k in range(i, len(tokens)) if tokens[k].text in (";", "{")), len(tokens))
+        if any(t.text == "__shared__" for t in tokens[i:end]):
+            yield i
+
+
+def _first_joined(tokens: list[Token], start: int) -> int:
+    """Where `name_##type##_kernel<<<...>>>` begins, if the parser saw the launch begin at `start`."""
+    first = next(i for i, token in enumerate(tokens) if token.end > start)
+    if tokens[first].text == "##":
+        first += 1
+    while first > 1 and tokens[first - 1].text == "##":
+        first -= 2
+    return tokens[first].start
+
+
 class Source(Outline):
     """One parsed file."""
 
-    def __init__(self, text: str, path: str, defined: dict[str, int] = IS_DEFINED):
+    def __init__(self, text: str, path: str, defined: Mapping[str, int] = HOST_BUILD):
         super().__init__(Lexed(text, defined))
         self.text, self.path, self.defined = text, path, defined
         self.macros = [d for d in self.lexed.directives if d.word == "define" and d.tokens]
@@ -54,6 +75,19 @@ class Source(Outline):
                 yield first.text[1:-1]
             elif angles and first.text == "<" and last.text == ">":
                 yield self.text[first.end : last.start].strip()
+
+    @cached_property
+    def dynamic_shared(self) -> set[str]:
+        """The names by which code comes to an `extern __shared__`: functions, classes, macros, or the variables."""
+        names = {m.tokens[0].text for m in self.macros if list(_shared_places(macro_body(m)))}
+        tokens = self.lexed.tokens
+        for i in _shared_places(tokens):
+            around = self.function_around(tokens[i].start)
+            classes = [n for n, found in self.classes.items() if any(a <= i <= b for a, b in found)]
+            end = next((k for k in range(i, len(tokens)) if tokens[k].text == ";"), i)
+            own = {tokens[k].text for k in range(i, end - 1) if tokens[k + 1].text == "["}
+            names |= {around.name} | set(classes) if around else set(classes) or own
+        return names
 
     @property
     def launches(self) -> list[Launch]:
@@ -94,10 +128,10 @@ class Source(Outline):
                 inside = (t for t in tokens if launch and launch.start <= t.end and t.start <= launch.end)
                 if launch is None:
                     lost.append(self.problem(at, f"cannot parse the kernel {place}"))
-                elif any(token.text in ("#", "##") for token in inside):
-                    lost.append(self.problem(at, f"# or ## inside the kernel {place}"))
+                elif any(token.text == "#" for token in inside):
+                    lost.append(self.problem(at, f"# inside the kernel {place}"))
                 else:
-                    launches.append(launch)
+                    launches.append(launch._replace(start=_first_joined(tokens, launch.start)))
         return launches, lost
 
     def _dynamic_parallelism(self) -> Iterator[RewriteProblem]:

@@ -9,13 +9,13 @@ These are rewritten:
     extern __shared__ T s[];       a pointer; outside functions, an object, and a pointer where it is used
     static __shared__ T x;         __shared__ T x;
     __syncthreads()                __syncthreads(__LINE__, 5): its column, by which the launcher knows it
+    (int)x, int i = x;             ::cuda_host::to<int>(x), int i = ::cuda_host::to<int>(x); (casts.py)
+    while (*flag == 0);            while (::cuda_host::may_spin() && (*flag == 0));, if flag is volatile
     #include "beside.cuh"          is rewritten as well, into the same place relative to the output
 
 No edit adds or removes a line, so with one #line all diagnostics name the user's own file. Code that cannot run on the
-host is refused as `path:line:column: error: why`. Code only for nvcc (#ifdef __CUDA_ARCH__) is ignored. In a comparison
-such as `#if __CUDA_ARCH__ >= 300` the value is that of an old GPU with shuffles (lexer.HOST_ARCH). If an #ifdef for
-nvcc chooses between an atomic and a plain operation, the host uses the atomic, because its threads also run in
-parallel.
+host is refused as `path:line:column: error: why`. An #if that asks for nvcc (__CUDACC__, __CUDA_ARCH__ >= 700) chooses
+what it does on a new GPU, if the host can run this (branches.py).
 """
 
 from __future__ import annotations
@@ -23,36 +23,59 @@ from __future__ import annotations
 import os
 import re
 import sys
+from typing import NamedTuple
 
 from .analysis import RANGE_LOOPS, Unit
+from .branches import ASM, FOR_DEVICES, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
+from .casts import casts
+from .conditions import ARCH, HOST_BUILD, Directive, Token
 from .launches import Launch
-from .lexer import compared_arch
-from .outline import Function
-from .rewrite import Rewriter, rewrite_files
+from .outline import Function, split_commas
+from .rewrite import Rewriter, quoted, rewrite_files
 from .source import Source
-from .tokens import macro_body, position_from
+from .tokens import macro_body, match_brackets, position_from
 
-TEXTURE_FETCH = re.compile(r"(tex[123]D\w*|texCubemap\w*|surf[123]D\w*|surfCubemap\w*)\Z")
+# The functions that need to know where they stand.
+PLACES = {"__syncthreads", "__activemask"}
 NO_HOST_MEANING = {
     "asm": "inline PTX; write it in C++, or put it in #ifdef __CUDA_ARCH__ with an #else for the host",
     "texture": "texture reference (CUDA 12 removed them too); read the memory through a pointer",
     "fetch": "texture or surface access; read the memory through a pointer",
-    "groups": "cooperative groups; use __syncthreads() and the like",
 }
 
-# CUDA's headers that need a GPU. Caffe layers have some of them in include/legacy.
-NOT_ON_THE_HOST = re.compile(
-    r"(cub|thrust|cutlass|cute|cuda|nv)/\S+|(cooperative_groups(/\S+)?|mma|cuda_pipeline\w*|cuda_fp8|cuda_fp4|cublas\w*"
-    r"|cudnn\w*|cusparse\w*|cusolver\w*|cufft\w*|nccl|nvrtc|nvToolsExt|texture_\w+|surface_\w+)(\.h)?$"
-)
+ONLY_ON_A_GPU = "this branch has what only a GPU runs, and there is no #else"
+NOTHING_LEFT = f"on a new GPU (__CUDA_ARCH__ {NEWEST}) this leaves nothing of the kernel"
+# What nvcc's words mean in a macro, which device code expands.
+IN_MACROS = Choice({"__CUDACC__": 1, "__NVCC__": 1, ARCH: 1}, NEWEST)
 NO_HEADER = (
     "the host has no <{}>; put it, and what uses it, in #ifdef __CUDACC__ with an #else for the host, or build for CUDA"
     ' only (backends="cuda", BACKENDS=cuda)'
 )
 
 
+def volatile_names(source: Source) -> set[str]:
+    """The names of volatile memory, and of functions that read it."""
+    tokens, names = source.lexed.tokens, {"volatile"}
+    for i, token in enumerate(tokens):
+        if token.text != "volatile":
+            continue
+        for j in range(i + 1, min(i + 12, len(tokens) - 1)):
+            if tokens[j].kind == "name" and tokens[j + 1].text in (";", ",", ")", "=", "["):
+                names.add(tokens[j].text)
+                break
+        around = source.function_around(token.start)
+        if around is not None and not around.is_kernel:
+            names.add(around.name)
+    for function in source.functions:
+        if not function.is_kernel and any("volatile" in p.type.split() for p in function.parameters):
+            names.add(function.name)
+    return names
+
+
 class HostRewriter(Rewriter):
     """Rewrites one file for the host compiler."""
+
+    defined = HOST_BUILD
 
     def __init__(self, unit: Unit, source: Source):
         super().__init__(source)
@@ -65,16 +88,23 @@ class HostRewriter(Rewriter):
                 self._kernel(function, modes[function.body, function.end])
         for launch in source.launches:
             self._launch(launch)
+        self._spinning_loops(unit)
+        for function in source.functions:
+            if function.words & FOR_DEVICES:
+                tokens = source.lexed.tokens
+                within = (position_from(tokens, at) for at in (function.body + 1, function.end - 1))
+                for start, end, text in casts(tokens, source.lexed.partner, *within):
+                    self._edit(start, end, text)
         self._words(source.lexed.tokens, in_macro=False)
         for macro in source.macros:
             self._words(macro_body(macro), in_macro=True)
-        for condition in source.lexed.conditions if source.lexed.arch else []:
-            for token in compared_arch(condition):
-                self._edit(token.start, token.end, str(source.lexed.arch))
+            for first, last, value in IN_MACROS.words(macro_body(macro)):
+                self._edit(first.start, last.end, value)
+            body = macro_body(macro)
+            for start, end, text in casts(body, match_brackets(body), 0, len(body)):
+                self._edit(start, end, text)
         for condition in source.lexed.conditions:
-            if (value := source.lexed.atomics.get(condition.start)) is not None:
-                lines = "\n" * self.text.count("\n", condition.start, condition.end)
-                self._edit(condition.start, condition.end, f"#if {value}" + lines)
+            self._condition(condition)
         for directive in source.lexed.directives if not unit.layer else []:
             named = re.search('[<"]([^>"\n]+)', self.text[directive.start : directive.end])
             if directive.word != "include" or not named or not NOT_ON_THE_HOST.match(named[1]):
@@ -85,6 +115,7 @@ class HostRewriter(Rewriter):
     def _kernel(self, function: Function, mode: str):
         # With [=] and mutable each thread has its own copy of the parameters. A `return` ends only that thread.
         opening = f' ::cuda_host::run(::cuda_host::{mode}, "{function.name}", [=]() mutable {{'
+        opening += self._nothing_left(function)
         self._edit(function.body + 1, function.body + 1, opening)
         self._edit(function.end - 1, function.end - 1, "}); ")
         if mode == "kRange":
@@ -93,6 +124,42 @@ class HostRewriter(Rewriter):
             for token in tokens[position_from(tokens, function.body) : position_from(tokens, function.end)]:
                 if token.text in RANGE_LOOPS:
                     self._edit(token.start, token.end, RANGE_LOOPS[token.text])
+
+    def _nothing_left(self, function: Function) -> str:
+        """What a kernel does whose body no branch for nvcc has left."""
+        lexed = self.source.lexed
+        first, last = (position_from(lexed.tokens, at) for at in (function.body + 1, function.end - 1))
+        inside = [c for c in lexed.conditions if function.body < c.start < function.end]
+        asked = [c for c in inside if c.start in lexed.choices]
+        if first < last or not asked or any(lexed.choices[c.start].refused for c in asked):
+            return ""
+        return self._ends(lexed.position(asked[0].start)[0], NOTHING_LEFT)
+
+    def _in_device_code(self, offset: int) -> bool:
+        function = self.source.function_around(offset)
+        return function is not None and bool(function.words & FOR_DEVICES)
+
+    def _condition(self, condition: Directive):
+        """Write the values of nvcc's words into a condition."""
+        choice = self.source.lexed.choices.get(condition.start)
+        words = choice.words(condition.tokens) if choice else []
+        for first, last, value in words:
+            negated = condition.word == "ifndef"
+            splices = "\\\n" * self.text.count("\n", first.start, last.end)
+            self._edit(first.start, last.end, (str(1 - int(value)) if negated else value) + splices)
+        if words and condition.word in ("ifdef", "ifndef"):
+            at = self.text.index(condition.word, condition.start)
+            self._edit(at, at + len(condition.word), "if")
+        if choice and choice.refused and choice.refused[0] == condition.end:
+            line = self.source.lexed.position(condition.start)[0]
+            start, end = choice.refused
+            lines = self.text.count("\n", start, end)
+            self._edit(start, end, "\n" + self._ends(line, ONLY_ON_A_GPU) + "\n" * (lines - 1))
+
+    def _ends(self, line: int, why: str) -> str:
+        """A statement that ends the kernel with an error."""
+        name = quoted(os.path.basename(self.source.path))
+        return f' ::cuda_host::refuse("{name}:{line}: {why}");'
 
     def _launch(self, launch: Launch):
         """Move the configuration in front of the callee. The text between, with its lines, stays."""
@@ -112,18 +179,65 @@ class HostRewriter(Rewriter):
             before = tokens[i - 1].text if i else ""
             if word == "__shared__":
                 self._shared(tokens, i, in_macro)
-            elif word == "__syncthreads" and [t.text for t in tokens[i + 1 : i + 3]] == ["(", ")"]:
-                # Two barriers on one line are two places.
+            elif word in PLACES and [t.text for t in tokens[i + 1 : i + 3]] == ["(", ")"]:
+                # Two on one line are two places.
                 column = self.source.lexed.position(token.start)[1]
                 self._edit(tokens[i + 2].start, tokens[i + 2].start, f"__LINE__, {column}")
-            elif word in ("asm", "__asm__", "__asm") and after in ("(", "volatile", "__volatile__"):
+            elif word == ARCH and not in_macro and self._in_device_code(token.start):
+                self._edit(token.start, token.end, str(NEWEST))
+            elif word in ASM and after in ("(", "volatile", "__volatile__"):
                 self._refuse(token.start, NO_HOST_MEANING["asm"])
             elif word == "texture" and after == "<" and before != "::":
                 self._refuse(token.start, NO_HOST_MEANING["texture"])
             elif TEXTURE_FETCH.match(word) and after in ("(", "<") and before not in (".", "->", "::"):
                 self._refuse(token.start, NO_HOST_MEANING["fetch"])
-            elif word == "cooperative_groups":
-                self._refuse(token.start, NO_HOST_MEANING["groups"])
+
+    # ------------------------------------------------------------------------ loops that wait
+
+    def _spinning_loops(self, unit: Unit):
+        """Let other threads run in loops that read volatile memory, or that do nothing else."""
+        tokens, partner = self.source.lexed.tokens, self.source.lexed.partner
+        names = {name for source in unit.sources for name in volatile_names(source)}
+        for i, token in enumerate(tokens[:-1]):
+            if token.text not in ("while", "for") or tokens[i + 1].text != "(" or i + 1 not in partner:
+                continue
+            close = partner[i + 1]
+            is_do = i and tokens[i - 1].text == "}" and tokens[partner.get(i - 1, 0) - 1].text == "do"
+            first = partner[i - 1] if is_do else i
+            last = self._end_of_statement(close + 1)
+            empty = not is_do and tokens[close + 1 : close + 2] and tokens[close + 1].text == ";"
+            if not empty and not any(t.text in names for t in tokens[first:last]):
+                continue
+            if self._in_device_code(token.start):
+                self._may_spin(token.text, i + 1, close)
+
+    def _end_of_statement(self, index: int) -> int:
+        """The index after the statement that begins there; of `if` and the like, after its first part."""
+        tokens, partner = self.source.lexed.tokens, self.source.lexed.partner
+        while index < len(tokens) and tokens[index].text != ";":
+            if tokens[index].text == "{":
+                return partner.get(index, index) + 1
+            index = partner.get(index, index) + 1 if tokens[index].text in ("(", "[") else index + 1
+        return index + 1
+
+    def _may_spin(self, word: str, opening: int, close: int):
+        """Ask in the condition of a loop."""
+        tokens, partner = self.source.lexed.tokens, self.source.lexed.partner
+        start, end = tokens[opening].end, tokens[close].start
+        if word == "for":
+            parts, i = [], opening + 1
+            while i < close:
+                if tokens[i].text == ";":
+                    parts.append(tokens[i])
+                i = partner.get(i, i) + 1 if tokens[i].text in ("(", "[", "{") else i + 1
+            if len(parts) != 2:
+                return
+            start, end = parts[0].end, parts[1].start
+        if self.text[start:end].strip():
+            self._edit(start, start, "::cuda_host::may_spin() && (")
+            self._edit(end, end, ")")
+        else:
+            self._edit(start, start, " ::cuda_host::may_spin()")
 
     # ------------------------------------------------------------------------ shared variables
 
@@ -169,38 +283,35 @@ class HostRewriter(Rewriter):
                 skipped.append(token)
             else:
                 kept.append(token)
-        shape = " ".join("name" if t.kind == "name" else t.text for t in kept)
-        declarators = re.search(r"name \[ \]( , name \[ \])*\Z", shape)
-        count = declarators.group().count("[") if declarators else 0
-        names = kept[len(kept) - 4 * count + 1 :: 4] if count else []
-        types = kept[: len(kept) - 4 * count + 1]
-        if not types or not names:
-            self._refuse(
-                declaration[0].start,
-                "extern __shared__ in an unusual form; write `extern __shared__ T name[];`",
-            )
-            return
-        type_text = " ".join(token.text for token in types)
+        arrays = [_Array.of(kept[a:b]) for a, b in split_commas(kept, match_brackets(kept), 0, len(kept))]
+        types = arrays[0].types if arrays and arrays[0] else []
         place = declaration[0].start
         in_function = in_macro or self.source.function_around(place) is not None
+        unlike = not in_function and len({array.sizes for array in arrays if array}) > 1
+        if not types or not all(arrays) or any(array.types for array in arrays[1:]) or unlike:
+            self._refuse(place, "extern __shared__ in an unusual form; write `extern __shared__ T name[];`")
+            return
         for token in skipped:
             self._edit(token.start, token.end, "")
-        for name in names:
-            if not in_function:
-                self._local_shared(name, type_text)
-            bracket = kept[kept.index(name) + 1]
-            end = kept[kept.index(name) + 2].start + 1
-            between = self.text[bracket.start + 1 : end - 1]
-            if in_function:
+        type_text = " ".join(token.text for token in types)
+        for array in arrays:
+            name, bracket, end = array.name, array.opening.start, array.closing.end
+            between, value = self.text[bracket + 1 : end - 1], array.value(type_text)
+            if in_function and array.sizes:
+                self._edit(name.start, name.start, "(*")
+                self._edit(bracket, end, f"{between})")
+                self._edit(array.end, array.end, f" = {value}")
+            elif in_function:
                 self._edit(name.start, name.start, "*")
-                self._edit(bracket.start, end, f"{between} = ::cuda_host::dynamic_shared<{type_text}>()")
+                self._edit(bracket, end, f"{between} = {value}")
             else:
-                self._edit(bracket.start, end, between)
+                self._local_shared(name, f"auto* {name.text} = {value};")
+                self._edit(bracket, array.end, between + "\n" * self.text.count("\n", end, array.end))
         if not in_function:
             self._edit(types[0].start, types[0].start, "static ::cuda_host::DynamicShared<")
-            self._edit(types[-1].end, types[-1].end, ">")
+            self._edit(types[-1].end, types[-1].end, f"{arrays[0].sizes}>")
 
-    def _local_shared(self, name, type_text: str):
+    def _local_shared(self, name, declaration: str):
         """Declare a pointer in each function of this file that uses dynamic shared memory from outside of it.
 
         An object cannot replace an array everywhere: reinterpret_cast cannot cast it, and a template cannot deduce T*
@@ -215,8 +326,34 @@ class HostRewriter(Rewriter):
             before = [tokens[i - 1] for i in uses if tokens[i - 1].text not in (".", "->", "::")]
             # A word before it is the type of a local variable of this name, which hides the one outside.
             if before and not any(token.kind == "name" and token.text != "return" for token in before):
-                declared = f" {type_text}* {name.text} = ::cuda_host::dynamic_shared<{type_text}>();"
-                self._edit(function.body + 1, function.body + 1, declared)
+                self._edit(function.body + 1, function.body + 1, f" {declaration}")
+
+
+class _Array(NamedTuple):
+    """An array of unknown size: T name[][32]."""
+
+    types: list[Token]  # before the name
+    name: Token
+    opening: Token  # the bracket after the name, and its partner
+    closing: Token
+    sizes: str  # of each element: "[32]"
+    end: int  # offset after it
+
+    @classmethod
+    def of(cls, tokens: list[Token]) -> _Array | None:
+        """None if the tokens are another declaration."""
+        at = next((i for i, token in enumerate(tokens) if token.text == "["), 0)
+        shape = [token.text for token in tokens[at : at + 2]]
+        partner, after = match_brackets(tokens), at + 2
+        while after < len(tokens) and tokens[after].text == "[" and after in partner:
+            after = partner[after] + 1
+        if not at or shape != ["[", "]"] or tokens[at - 1].kind != "name" or after != len(tokens):
+            return None
+        sizes = "".join(token.text for token in tokens[at + 2 :])
+        return cls(tokens[: at - 1], tokens[at - 1], tokens[at], tokens[at + 1], sizes, tokens[-1].end)
+
+    def value(self, type_text: str) -> str:
+        return f"::cuda_host::dynamic_shared<{type_text}{self.sizes}>()"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The table of backends and the files of the edge, from the package `layers` (tools/parts.py)."""
+"""The table of backends and the files of the edge, from the package `cuffi` (tools/parts.py)."""
 
 from ..parts import part
 

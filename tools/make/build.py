@@ -19,6 +19,7 @@ import sys
 from collections.abc import Iterable
 
 from ..files import read
+from ..parts import part
 from ..refused import Refused
 from . import folders, report, requirements
 from .backends import BACKENDS, HOST
@@ -28,6 +29,8 @@ from .folders import layers_in
 from .job import Job, empty
 from .settings import ROOT, Settings, full, make_command, of_each_folder
 from .stale import Inputs
+
+command = part("base/shown").command
 
 # The separator in MAKEFLAGS between make's options and the settings of the command line.
 _OVERRIDES = " -- "
@@ -212,7 +215,8 @@ def copied(settings: Settings, checker: str, place: str) -> Settings:
     """Copy the layers. Returns the settings that build the copy with SANITIZE."""
     empty(f"{place}/layers")
     ignored = shutil.ignore_patterns("build", "*.so", "__pycache__", ".*")
-    shutil.copytree(settings.layers_dir, f"{place}/layers", ignore=ignored, dirs_exist_ok=True)
+    for folder in folders.places(settings.layers_dir):
+        shutil.copytree(folder, f"{place}/layers", ignore=ignored, dirs_exist_ok=True)
     os.makedirs(f"{place}/made", exist_ok=True)
     own = {
         "BACKENDS": HOST.name,
@@ -246,7 +250,8 @@ def verify(settings: Settings) -> int:
         return status
     if is_dry(make_flags()):
         return 0
-    command = [sys.executable, "-m", "tools.verify", f"--layers-dir={settings.layers_dir}"]
+    place = os.path.dirname(job.folder(layer).path)
+    command = [sys.executable, "-m", "cuffi.caffe_layers.verify", f"--layers-dir={place}"]
     for option in ("PARAM", "SHAPES", "TYPE"):
         if option in arguments:
             command.append(f"--{option.lower()}={arguments[option]}")
@@ -262,7 +267,7 @@ def verify(settings: Settings) -> int:
 
 def fuzz(settings: Settings) -> int:
     """Make random calls of the layers. The arguments are read before anything is built."""
-    from ..fuzz.options import parser
+    from lab.fuzz.options import parser
 
     given = settings.arguments
     options = [f"--{name.lower()}={given[name]}" for name in ("MINUTES", "SEED") if name in given]
@@ -273,11 +278,11 @@ def fuzz(settings: Settings) -> int:
     requirements.need(["build", "run", "test"], f"{settings.build}/packages.test")
     if status := build(Job(Settings(settings.environment() | {"BACKENDS": HOST.name}))):
         return status
-    command = [sys.executable, "-m", "tools.fuzz", *options]
+    command = [sys.executable, "-m", "lab.fuzz", *options]
     return 0 if is_dry(make_flags()) else subprocess.call(command)
 
 
-# The last line of make verify, by the status of tools.verify, because make itself exits with 2 for each of them.
+# The last line of make verify, by the status of verify's program, because make itself exits with 2 for each of them.
 VERDICTS = {0: "right", 1: "wrong"}
 
 
@@ -291,8 +296,8 @@ def check_writable(settings: Settings) -> None:
             raise Refused(
                 f"{setting}: {full(nearest)} cannot be written. A layer's library goes beside its files, whatever "
                 "BUILD is. Copy the layers to a folder of your own, and build there:\n"
-                f"    cp -r {full(settings.layers_dir)} ~/my_layers\n"
-                f"    {' '.join(make_command())} LAYERS_DIR=~/my_layers"
+                f"    {command('cp', '-r', full(settings.layers_dir))} ~/my_layers\n"
+                f"    {command(*make_command())} LAYERS_DIR=~/my_layers"
             )
 
 

@@ -1,6 +1,6 @@
-"""Build the extension that makes calls, one for all layers: src/edge/call.cpp.
+"""Build the extension that makes calls, one for all layers: src/edge/call.cpp, and the wings' files.
 
-    python -m tools.make.build_call layers/_runtime/_call.abi3.so --cxx "g++ -O2"
+    python -m tools.make.build_call cuffi/runtime/_call.abi3.so --cxx "g++ -O2"
 
 Like a layer's library it uses only CPython's stable ABI, and no symbol of torch.
 """
@@ -25,10 +25,15 @@ def main() -> int:
     parser.add_argument("--cxx", default="g++ -O2", help="the C++ compiler, with options")
     arguments = parser.parse_args()
     partial = arguments.output.with_name(arguments.output.name + ".partial")
-    digest = f'-DCAFFE_EDGE="{edge.digest(Path(ROOT), edge.CALL)}"'
+    digest = f'-DCAFFE_EDGE="{edge.digest(Path(ROOT), edge.call_files())}"'
+    # One unit, because they share most of their headers.
+    sources = [edge.path_of(Path(ROOT), source) for source in (edge.CALL[0], *edge.wings_sources())]
+    unit = "".join(f'#include "{source}"\n' for source in sources)
+    includes = [f"-I{folder}" for folder in (f"{ROOT}/src/edge", *sorted(edge.PACKAGE.glob("*/include")))]
     done = subprocess.run(
         [*shlex.split(arguments.cxx), "-std=c++17", PYTHON_ABI, digest, "-shared", "-fPIC", "-fvisibility=hidden",
-         *python_includes(), f"-I{ROOT}/include", f"{ROOT}/src/edge/call.cpp", "-o", str(partial)])  # fmt: skip
+         *python_includes(), *includes, "-x", "c++", "-", "-o", str(partial)],
+        input=unit, text=True)  # fmt: skip
     if done.returncode:
         return 1  # the compiler has printed its error
     # Renamed at the end, so that a killed build leaves no broken extension.

@@ -7,16 +7,21 @@ so nothing slow is imported here.
 
 from __future__ import annotations
 
+import glob
 import keyword
 import os
 import re
 
-from ..caffe.macros import INSTANTIATE, REGISTER
+from cuffi.caffe_layers.make.macros import INSTANTIATE, REGISTER
+
 from ..files import content
 from ..parts import part
 from ..refused import Refused
+from .package import OWN, PACKAGE
 
-# Names that the package of layers uses itself (layers/__init__.py), and `build`.
+shown = part("base/shown").shown
+
+# Names that the package uses itself (cuffi/__init__.py), and `build`.
 TOOLKIT_NAMES = frozenset({
     "adopt", "build", "caffe", "caffe_layer", "caffe_net", "CaffeNet", "cases", "core", "layer", "layers",
     "load", "load_inline", "operator", "Layer", "CaffeBuildError", "CaffeError", "CaffeRuntimeError", "CaffeTypeError",
@@ -78,16 +83,11 @@ def folder_of(layers_dir: str, name: str, setting: str) -> str:
     return folder
 
 
-def shown(text: str) -> str:
-    """A text from outside as one line that is safe to print."""
-    return text if text.isprintable() else ascii(text)
-
-
 # ----------------------------------------------------------------------------------------------- folders
 
 SOURCES = (".cpp", ".cc", ".cu")
 HEADERS = (".hpp", ".h", ".cuh", ".hh", ".inl")
-# Words that mark a folder as a Caffe layer's, or as one of Caffe's tests (tools/caffetest).
+# Words that mark a folder as a Caffe layer's, or as one of Caffe's tests (lab/caffetest).
 _REGISTERS = re.compile(
     rb'^[ \t]*(?:%b)[^A-Z_]|^extern "C" int64_t caffe_test_run' % "|".join([*REGISTER, INSTANTIATE]).encode(),
     re.M,
@@ -139,9 +139,10 @@ class Folder:
 def folders(layers_dir: str) -> tuple[dict[str, Folder], dict[str, str]]:
     """The layers by name; and the folders with sources that cannot be a layer, with the reason."""
     found, unfit = {}, {}
-    for name in part("folders").candidates(layers_dir):
+    listed = [(place, name) for place in places(layers_dir) for name in part("folders").candidates(place)]
+    for place, name in listed:
         try:
-            folder = Folder(os.path.join(layers_dir, name))
+            folder = Folder(os.path.join(place, name))
         except OSError as error:
             unfit[name] = f"it cannot be read: {error.strerror}"
             continue
@@ -150,6 +151,13 @@ def folders(layers_dir: str) -> tuple[dict[str, Folder], dict[str, str]]:
         elif folder.sources:
             found[name] = folder
     return found, unfit
+
+
+def places(layers_dir: str) -> list[str]:
+    """The folder itself; with the toolkit's own `layers` also those of the wings."""
+    if layers_dir != OWN:
+        return [layers_dir]
+    return [OWN, *sorted(glob.glob(os.path.join(PACKAGE, "*", "layers")))]
 
 
 def layers_in(layers_dir: str) -> dict[str, Folder]:

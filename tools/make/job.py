@@ -12,7 +12,8 @@ from .backends import edge
 from .failures import Failure
 from .folders import Folder, folders, shown
 from .makefile import Rules, core_folder
-from .settings import ROOT, Settings, full
+from .package import IS_INSTALLED, ROOT
+from .settings import Settings, full
 
 # A file that marks a folder which make may empty. A layer's objects have FROM, which holds the folder of layers.
 MARK, FROM = ".made_by_make", "from"
@@ -67,7 +68,11 @@ class Job:
     def _claim(self, name: str, dry: bool) -> None:
         """Empty the objects of another folder's layer of the same name. They would look up to date."""
         place = os.path.join(self.settings.build, name)
-        where = os.fsencode(full(self.settings.layers_dir) + "\n")
+        # Relative if both are in the toolkit, so that a copy of a built tree is built, too.
+        named = (
+            full(self.settings.layers_dir) if os.path.isabs(self.settings.build) else self.settings.layers_dir
+        )
+        where = os.fsencode(f"{named}\n")
         if dry and not os.path.lexists(place):
             empty(place, FROM)  # an empty mark, so that the next make empties the folder
         elif not dry and (os.path.islink(place) or content(f"{place}/{FROM}") != where):
@@ -103,8 +108,6 @@ def remove(path: str) -> None:
 # Layers there may write `from .._runtime import Layer`, as the toolkit's do. For this, make writes an __init__.py into
 # their folder. If they import the installed toolkit (`from cuffi import Layer`), the folder needs no such file.
 
-# What make verify and make sanitize may copy to a folder outside.
-_TOOLKITS = edge.PACKAGE / "__init__.py"
 _RELATIVE = re.compile(rb"^\s*from \.\._", re.M)
 _MADE = "# Written by the toolkit's make, which overwrites it. Delete this line to keep your changes.\n"
 _INSTALLED = """
@@ -130,8 +133,8 @@ cuffi.adopt(__name__)
 
 
 def init_text() -> str:
-    is_installed = os.path.basename(ROOT) == "_toolkit"
-    return _MADE + (_INSTALLED if is_installed else _CHECKOUT.format(path=str(_TOOLKITS))).lstrip("\n")
+    package = str(edge.PACKAGE / "__init__.py")
+    return _MADE + (_INSTALLED if IS_INSTALLED else _CHECKOUT.format(path=package)).lstrip("\n")
 
 
 def give_toolkit(layers_dir: str, folders: list[str]) -> None:
@@ -142,7 +145,7 @@ def give_toolkit(layers_dir: str, folders: list[str]) -> None:
     present = content(path)
     if present.startswith(_MADE.encode()) or not os.path.exists(path):
         write(path, os.fsencode(init_text()), if_changed=True)
-    elif b"adopt(" not in present and present != content(_TOOLKITS):
+    elif b"adopt(" not in present:
         add = "add `import cuffi; cuffi.adopt(__name__)` to it"
         print(f"{path} is your own: {add}, or the layers will not find the toolkit's _runtime.", flush=True)
 

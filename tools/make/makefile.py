@@ -15,12 +15,14 @@ import time
 from . import requirements
 from .backends import BACKENDS, HOST, edge
 from .folders import HEADERS, SOURCES, Folder
-from .settings import ROOT, full
+from .package import PACKAGE, ROOT
+from .settings import full
 from .stale import Files, Inputs
 
-CORE_SOURCES = "src/caffe"
+CORE_SOURCES = f"{PACKAGE}/caffe_layers/core"
+STOCK_PROTO = f"{CORE_SOURCES}/proto/caffe.proto"
 # The extension that makes calls, one for all layers.
-CALL = "layers/_runtime/_call.abi3.so"
+CALL = f"{PACKAGE}/runtime/_call.abi3.so"
 # The record of these (stale.py) is in the toolkit's own folder, whatever BUILD and CORE are.
 TOOLKITS = "build"
 # The core's own layers and its Net. Only layers that own sub-layers need them.
@@ -36,8 +38,8 @@ OLD = "-w -fpermissive"
 # The programs that write code, by the variable of make that lists them.
 WRITERS = {
     "REWRITERS": ("tools/*.py", "tools/cuda/*.py"),
-    "MESSAGES": ("tools/*.py", "tools/caffe/proto*.py"),
-    "PREPARERS": ("tools/*.py", "tools/cuda/*.py", "tools/caffe/*.py"),
+    "MESSAGES": ("tools/*.py", f"{PACKAGE}/caffe_layers/make/proto*.py"),
+    "PREPARERS": ("tools/*.py", "tools/cuda/*.py", f"{PACKAGE}/caffe_layers/make/*.py"),
     "WRAPPERS": ("build_ffi.py", "tools/make/backends.py", "tools/make/python_abi.py"),
 }
 
@@ -196,7 +198,7 @@ class Rules:
             self.rule(descriptor, [], "@:", place=build)
         self.rule(
             f"{build}/proto.stamp",
-            [*protos, listed, "src/caffe/proto/caffe.proto", "$(MESSAGES)", *[descriptor] * gone],
+            [*protos, listed, STOCK_PROTO, "$(MESSAGES)", *[descriptor] * gone],
             f"$(call messages,{folder.name},{where}--include-dir {build}/include)",
         )  # fmt: skip
         self.rule(f"{build}/include/caffe/proto/caffe.pb.h", [f"{build}/proto.stamp"])
@@ -236,9 +238,9 @@ class Rules:
             self.archive(f"{place}/libstock.a", stock, ready[0])
             self.archive(f"{place}/libcaffe.a", base + self.host_runtime(backend), ready[0])
             header, output = f"{folder.path}/caffe_layer.h", self.core_wrapper(backend)
-            self.wrapper("caffe", backend, header, output, flags="$(UNSHARED)", own=edge.CAFFE)
+            self.wrapper("caffe", backend, header, output, flags="$(UNSHARED)", own=map(path_of, edge.CAFFE))
             for each in sorted({place, self.settings.core_of(backend, of_kernels=False)}):
-                self.precompile("src/caffe/std.hpp", each, f"{backend}_PLAIN")
+                self.precompile(f"{folder.path}/std.hpp", each, f"{backend}_PLAIN")
             gch = self.wrappers_std(backend)
             self.rule(
                 gch,
@@ -281,7 +283,14 @@ class Rules:
 
     def wrapper(self, name: str, backend: str, header: str, output: str, *, flags: str = "", own=()):
         """Add the rule of the Python wrapper of a header's functions. `own`: more files that it is made from."""
-        needs = [header, *own, *edge.EVERY, self.edge, "$(WRAPPERS)", self.wrappers_std(backend)]
+        needs = [
+            header,
+            *own,
+            *map(path_of, edge.EVERY),
+            self.edge,
+            "$(WRAPPERS)",
+            self.wrappers_std(backend),
+        ]
         self.rule(output, needs, f"$(call wrapper,{name},{backend},{flags})")
         self.told(output)
 
@@ -301,14 +310,14 @@ class Rules:
         if folder.is_caffe:
             ready = self.prepared(folder, build)
         else:
-            here = os.path.join(self.settings.root, folder.path, f"{folder.name}.h")
-            self.files[f"{build}/declarations.h"] = f'extern "C" {{\n#include "{here}"\n}}\n'
+            header = os.path.join(folder.path, f"{folder.name}.h")  # below the toolkit's folder, or absolute
+            self.files[f"{build}/declarations.h"] = f'extern "C" {{\n#include "{header}"\n}}\n'
             ready = [self.listed(folder, build), f"{build}/declarations.h"]
         for backend in self.settings.backends:
             self.library(folder, backend, build, ready)
         if not folder.has_init and folder.is_caffe:
             init = f"{folder.path}/__init__.py"
-            self.rule(init, [], f"$(Q)$(PYTHON) -m tools.caffe.prepare init {folder.path}", build)
+            self.rule(init, [], f"$(Q)$(PYTHON) -m cuffi.caffe_layers.make.prepare init {folder.path}", build)
             self.lines.append(f"libraries: {init}")
 
     def library(self, folder: Folder, backend: str, build: str, ready: list[str]):
@@ -324,7 +333,9 @@ class Rules:
             objects = self.caffe_objects(folder, backend, build, ready)
             if folder.has("caffe_test.h"):  # Caffe's tests have a C ABI of their own
                 header = f"{folder.path}/caffe_test.h"
-                self.wrapper(folder.name, backend, header, wrapper, flags="$(UNSHARED)", own=edge.CAFFE)
+                self.wrapper(
+                    folder.name, backend, header, wrapper, flags="$(UNSHARED)", own=map(path_of, edge.CAFFE)
+                )
             else:
                 wrapper = self.core_wrapper(backend)
         self.archive(archive, objects, ready[0])
@@ -337,12 +348,12 @@ class Rules:
             self.inputs.records[build].libraries.append(library)
 
     def stock_messages(self) -> str:
-        """Add stock Caffe's messages for Python, with which layers/_net reads nets."""
-        made, place = "layers/_net/_caffe.desc", f"{self.settings.core}/net"
-        proto = f"$(PYTHON) -m tools.caffe.proto --layer-dir $(@D) --descriptor $@ --include-dir {place}"
+        """Add stock Caffe's messages for Python, with which cuffi/nets/net reads nets."""
+        made, place = f"{PACKAGE}/nets/net/_caffe.desc", f"{self.settings.core}/net"
+        proto = f"$(PYTHON) -m cuffi.caffe_layers.make.proto --layer-dir $(@D) --descriptor $@ --include-dir {place}"
         self.rule(
             made,
-            ["src/caffe/proto/caffe.proto", "layers/_net/known.proto", "$(MESSAGES)"],
+            [STOCK_PROTO, f"{PACKAGE}/nets/net/known.proto", "$(MESSAGES)"],
             f"$(call step,PROTO,stock Caffe,{place}.log,{proto} && touch $@)",
             TOOLKITS,
         )
@@ -359,7 +370,7 @@ class Rules:
         if own:
             self.rule(
                 CALL,
-                [*edge.CALL, self.edge, "tools/make/build_call.py", "$(WRAPPERS)"],
+                [*map(path_of, edge.call_files()), self.edge, "tools/make/build_call.py", "$(WRAPPERS)"],
                 "$(runner)",
                 TOOLKITS,
             )
@@ -395,6 +406,11 @@ class Rules:
         return "\n".join(head + self.lines + tail) + "\n"
 
 
+def path_of(file: str) -> str:
+    """A file of edge.py's lists, from the toolkit's folder."""
+    return f"{PACKAGE}/{file.removeprefix('cuffi/')}" if file.startswith("cuffi/") else file
+
+
 def files_of(patterns: tuple[str, ...]) -> list[str]:
     """The toolkit's files that match, below its folder."""
     return sorted(path for pattern in patterns for path in glob.glob(pattern, root_dir=ROOT))
@@ -412,7 +428,7 @@ def units(folder: Folder) -> dict[str, list[str]]:
 
 
 def core_folder(root: str) -> Folder:
-    """The folder of the Caffe core, src/caffe."""
+    """The folder of the Caffe core, cuffi/caffe_layers/core."""
     core = Folder.__new__(Folder)
     core.path, core.name, core.is_caffe, core.refused, core.headers = CORE_SOURCES, "caffe", True, [], []
     core.sources, core.protos, core.beside = [], [], []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import warnings
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from .backends import BACKENDS
 from .failures import failed_logs, missing_fields
+from .settings import ROOT
 from .stale import state_of
 from .trial import Outcome, outcomes_of
 
@@ -19,7 +21,7 @@ def report(job, status: int) -> int:
     built = [name for name in job.names if any(os.path.exists(libraries[name, b]) for b in settings.backends)]
     stamp = Path(settings.build, "report")
     inside = [os.path.abspath(path) for path in [*libraries.values(), *texts(job)] if os.path.exists(path)]
-    if not status and stamp.exists() and stamp.read_text() == state(inside):
+    if not status and is_reported(stamp, inside):
         backends = " and ".join(settings.backends)
         print(f"Nothing to do: {len(built)} layers are built for {backends}. Next: {next_command(job)}")
         return 0
@@ -33,7 +35,7 @@ def report(job, status: int) -> int:
         return 130
     if status or broken:
         return status or 1
-    stamp.write_text(state(inside))
+    stamp.write_text(f"{digest(inside)}\n{state(inside)}")
     print(f"Next: {next_command(job)}")
     return 0
 
@@ -94,6 +96,29 @@ def texts(job) -> list[str]:
         for file in sorted(os.listdir(folder.path))
         if file.endswith(".py")
     ]
+
+
+def is_reported(stamp: Path, paths: list[str]) -> bool:
+    """Are these the files of the last report? In a copy of the tree, where the paths differ, the content decides."""
+    said, _, states = stamp.read_text().partition("\n") if stamp.exists() else ("", "", "")
+    if states == state(paths):
+        return True
+    here = {line.partition(" ")[2] for line in states.splitlines()}
+    if not said or here.intersection(paths) or said != digest(paths):
+        return False
+    stamp.write_text(f"{said}\n{state(paths)}")
+    return True
+
+
+def digest(paths: list[str]) -> str:
+    """The digest of the files: their names in the toolkit, and their content."""
+    total = hashlib.sha256()
+    for path in paths:
+        total.update(os.fsencode(f"{os.path.relpath(path, ROOT)}\n"))
+        with open(path, "rb") as file:
+            while part := file.read(1 << 20):
+                total.update(part)
+    return total.hexdigest()
 
 
 def state(paths: list[str]) -> str:

@@ -1,5 +1,9 @@
 """The Python packages that a command needs. Missing ones are installed by pip, or named in an error.
 
+pip changes only virtual environments. Outside of one, the command goes on in the toolkit's own, .venv, which is made if
+it does not exist. A Python that the user names (`make PYTHON=`) is not left for another, and is changed only with
+`INSTALL=1`.
+
 python -m tools.make.requirements build run        what `make` needs: requirements/build.txt and requirements/run.txt
 """
 
@@ -11,9 +15,11 @@ import re
 import sys
 
 from ..files import content, read, write
+from ..parts import part
 from ..refused import Refused
 from .settings import ROOT
 
+_command = part("base/shown").command
 # A line of a requirements file: the package, and its required version.
 _LINE = re.compile(r"^\s*([A-Za-z0-9][\w.-]*)", re.M)
 
@@ -36,10 +42,13 @@ def missing(groups: list[str]) -> list[str]:
 
 
 def need(groups: list[str], stamp: str) -> None:
-    """Install missing packages.
+    """Install missing packages. Outside of a virtual environment, this process starts again in the toolkit's own.
 
     Args:
         stamp: a file that records that nothing was missing for this Python.
+
+    Raises:
+        Refused: packages are missing, and cannot or must not be installed.
     """
     asked = "".join(read(file_of(group)) for group in groups)
     remembered = f"{sys.executable} {sys.version}\n{asked}".encode()
@@ -65,30 +74,127 @@ def _plain(name: str) -> str:
     return re.sub(r"[-_.]+", "_", name).lower()
 
 
+# ------------------------------------------------------------------------------------- environments
+
+# The toolkit's own environment.
+OWN = os.path.join(ROOT, ".venv")
+# Only an installed toolkit lacks it; there, no environment is made.
+_OF_CHECKOUT = os.path.join(ROOT, "test.py")
+
+
+def is_virtual() -> bool:
+    """Is this Python in a virtual environment, or in one of conda's that is not its base?"""
+    conda = os.path.join("envs", "") in sys.prefix and os.path.isdir(os.path.join(sys.prefix, "conda-meta"))
+    return sys.prefix != sys.base_prefix or conda
+
+
+def go_on_in_own(lacking: list[str]) -> None:
+    """Start this process again in the toolkit's own environment, which is made if it does not exist."""
+    python = os.path.join(OWN, "bin", "python")
+    if not os.path.exists(os.path.join(OWN, _MADE)):
+        _make_own(lacking)
+    sys.stdout.flush()
+    try:
+        os.execv(python, [python, *sys.orig_argv[1:]])
+    except OSError as error:
+        raise Refused(f"{python}: {error.strerror}. Remove {OWN}, and run make again") from None
+
+
+# Written last, so that an environment that was not finished is made again.
+_MADE = "made-by-make"
+
+
+def _make_own(lacking: list[str]) -> None:
+    import subprocess
+    from importlib.util import find_spec
+
+    torch = " with its torch" if find_spec("torch") else ""
+    print(
+        f"  VENV  .venv, because {sys.executable} is in no virtual environment, and lacks {len(lacking)} packages. It "
+        f"is made of this Python{torch}; python test.py runs in it, too",
+        flush=True,
+    )
+    options = ["--system-site-packages"] * bool(torch)
+    # Debian's Python comes without ensurepip; its own pip can install into another environment.
+    options += ["--without-pip"] * (find_spec("ensurepip") is None)
+    if not os.path.exists(os.path.join(OWN, "bin", "python")) or os.path.exists(f"{OWN}.partial"):
+        write(f"{OWN}.partial", b"")
+        done = subprocess.run([sys.executable, "-m", "venv", *options, OWN], stdout=subprocess.DEVNULL)
+        if done.returncode:
+            raise Refused(
+                f"{OWN} could not be made (the reason is above). On Debian and Ubuntu: apt install python3-venv"
+            )
+        os.unlink(f"{OWN}.partial")
+    write(os.path.join(OWN, _MADE), sys.version.encode())
+
+
 def _install(groups: list[str], lacking: list[str]) -> None:
     import importlib
-    import subprocess
-    import sysconfig
 
-    files = " ".join(f"-r requirements/{group}.txt" for group in groups)
-    managed = os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
-    if sys.prefix == sys.base_prefix and os.path.exists(managed):
+    if not is_virtual() and not os.environ.get("INSTALL"):
+        if os.path.exists(_OF_CHECKOUT) and not os.environ.get("PYTHON_NAMED"):
+            go_on_in_own(lacking)
         raise Refused(
             f"Missing Python packages: {', '.join(lacking)}\n"
-            "This Python belongs to the operating system. Make a virtual environment, and run make again:\n"
-            "    python3 -m venv .venv && . .venv/bin/activate && make"
+            f"{sys.executable} is in no virtual environment, and nothing is installed into it unasked. Leave PYTHON "
+            "out, and make uses .venv; or let make install the packages: INSTALL=1"
         )
-    print(f"  PIP   {' '.join(lacking)}", flush=True)
-    command = [sys.executable, "-m", "pip", "install", "-q"]
-    command += [word for group in groups for word in ("-r", file_of(group))]
-    failed = subprocess.run(command).returncode
+    if "torch" in lacking:
+        lacking = [name for name in lacking if name != "torch" or not _torch_for_the_processor()]
+    failed = 0
+    if lacking:
+        print(f"  PIP   {' '.join(lacking)}", flush=True)
+        failed = _pip(*(word for group in groups for word in ("-r", file_of(group))))
     importlib.invalidate_caches()  # so that this process can import the new packages
     if failed or missing(groups):
+        files = [word for group in groups for word in ("-r", f"requirements/{group}.txt")]
         raise Refused(
             f"Missing Python packages: {', '.join(lacking)}\n"
             "pip could not install them (its output is above). With a network or a folder of wheels:\n"
-            f"    {sys.executable} -m pip install {files}"
+            f"    {_command(sys.executable, '-m', 'pip', 'install', *files)}"
         )
+
+
+# torch's wheels for the processor. Those of PyPI need 2 to 4 GB of NVIDIA's libraries.
+_FOR_THE_PROCESSOR = "https://download.pytorch.org/whl/cpu"
+_GPU = ("/proc/driver/nvidia/version", "/dev/kfd", "/dev/nvidiactl")
+
+
+def _torch_for_the_processor() -> bool:
+    """Install torch without NVIDIA's libraries where there is no GPU. False if torch must come from pip's own index."""
+    import subprocess
+
+    settings = subprocess.run([*_pip_command(), "config", "list"], capture_output=True, text=True).stdout
+    own_index = re.search(r"index-url|find-links|no-index", settings) is not None
+    if not own_index and not any(map(os.path.exists, _GPU)):
+        print(f"  PIP   torch for the processor, from {_FOR_THE_PROCESSOR}: there is no GPU here", flush=True)
+        (line,) = re.findall(r"^torch\b.*", read(file_of("run")), re.M)
+        if not _pip("--index-url", _FOR_THE_PROCESSOR, line):
+            return True
+    said = "that pip is set up for" if own_index else "of PyPI, with 2 to 4 GB of NVIDIA's libraries"
+    print(f"  PIP   torch from the index {said}. Ctrl-C stops it", flush=True)
+    return False
+
+
+def _pip_command() -> list[str]:
+    """pip's command for this Python: its own pip, or that of the Python of which this environment was made."""
+    from importlib.util import find_spec
+
+    if find_spec("pip"):
+        return [sys.executable, "-m", "pip"]
+    return [getattr(sys, "_base_executable", sys.executable), "-m", "pip", "--python", sys.executable]
+
+
+def _pip(*arguments: str) -> int:
+    """Run pip install. Prints what it downloads, if that is large, and its errors. Returns pip's exit status."""
+    import subprocess
+
+    command = [*_pip_command(), "install", "--progress-bar", "off", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as pip:
+        for line in pip.stdout:
+            if found := re.match(r"\s*Downloading (\S+) \((\d{2,}(?:\.\d+)? MB|[\d.]+ GB)\)", line):
+                print(f"  PIP   {found[1].rpartition('/')[2]}: {found[2]}", flush=True)
+    return pip.returncode
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from .build import build, copied, is_dry, make_flags
 from .job import Job
 from .settings import ROOT, Settings, of_each_folder
 
-# The status of tools.verify.run_cases if nothing is wrong, but some layer has no cases and no fitting guess.
+# The status of tools.cases.run_cases if nothing is wrong, but some layer has no cases and no fitting guess.
 NO_VERDICT = 3
 
 
@@ -34,7 +34,7 @@ def run_cases(
     command = [
         sys.executable,
         "-m",
-        "tools.verify.run_cases",
+        "tools.cases.run_cases",
         f"--layers-dir={layers_dir}",
         "--device",
         device,
@@ -54,7 +54,7 @@ def on_the_host(settings: Settings) -> dict[str, int]:
         "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0:allocator_may_return_null=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
-    fuzz = [sys.executable, "-m", "tools.fuzz", f"--layers-dir={made.layers_dir}"]
+    fuzz = [sys.executable, "-m", "lab.fuzz", f"--layers-dir={made.layers_dir}"]
     return {
         "AddressSanitizer, UBSan": run_cases(made.layers_dir, CPU, **checked),
         "random calls": subprocess.call(fuzz, env=os.environ | checked),

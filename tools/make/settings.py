@@ -14,8 +14,10 @@ from ..parts import part
 from ..refused import Refused
 from . import architectures, find_nvcc, folders
 from .backends import BACKENDS, Backend
+from .package import OWN, PACKAGE, ROOT
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+shell = part("base/shown").command
+
 _DEFAULT = re.compile(r"^(\w+) *\?= *(.*?) *$", re.M)
 # They compile C++, and link without its library.
 _C_COMPILER = re.compile(r"(gcc|clang|cc)(-[\d.]+)?")
@@ -50,8 +52,9 @@ def suite_command(layers_dir: str, options: str = "") -> str:
     where = [f"LAYERS_DIR={layers_dir}"] if layers_dir else []
     script = os.path.join(ROOT, "test.py")
     if not os.path.exists(script):
-        return " ".join([*make_command(), "test", *where])
-    return " ".join([*where, "python", script if is_called_elsewhere() else "test.py", *options.split()])
+        return shell(*make_command(), "test", *where)
+    python = "python" if shutil.which("python") else "python3"  # Debian has only the second
+    return shell(*where, python, script if is_called_elsewhere() else "test.py", *options.split())
 
 
 class Settings:
@@ -75,11 +78,9 @@ class Settings:
         self.verbose = bool(value["V"].strip())
         self.limit = seconds(value["LIMIT"], "LIMIT")
         self.layers_dir = tidy(value["LAYERS_DIR"], "LAYERS_DIR")
-        self.outside = os.path.realpath(full(self.layers_dir)) != os.path.join(
-            os.path.realpath(ROOT), "layers"
-        )
+        self.outside = os.path.realpath(full(self.layers_dir)) != os.path.realpath(full(OWN))
         if not self.outside:
-            self.layers_dir = "layers"
+            self.layers_dir = OWN
         beside = os.path.join(self.layers_dir, "build") if self.outside else "build"
         self.build = tidy(value["BUILD"] or beside, "BUILD")
         self.core = tidy(value["CORE"], "CORE") if value["CORE"] else self._shared_core()
@@ -171,7 +172,8 @@ class Settings:
 
     def make_variables(self) -> list[str]:
         """The settings as lines of a makefile."""
-        values = {"PYTHON": shlex.quote(sys.executable), "UNSHARED": self._unshared(), **self._shared()}
+        values = {"PYTHON": shlex.quote(sys.executable), "PACKAGE": PACKAGE}
+        values |= {"UNSHARED": self._unshared(), **self._shared()}
         values["ENVIRONMENT"] = " ".join(f"{n}={os.environ[n]}" for n in _OF_COMPILERS if os.environ.get(n))
         if "cuda" in self.backends:
             values |= architectures.options(self.nvcc, self.arch)
@@ -197,7 +199,7 @@ class Settings:
         if self.build != (os.path.join(self.layers_dir, "build") if self.outside else "build"):
             words.append(f"BUILD={self.build}")
         words += [f"{name}={text}" for name, text in arguments.items()]
-        return " ".join(shlex.quote(word) if " " in word else word for word in words)
+        return shell(*words)
 
     def suite(self, options: str = "") -> str:
         """The command that tests these layers."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .backends import BACKENDS, CPU, GPU
-from .folders import shown
+from .folders import layers_in, shown
 
 # The seconds after which make names the layer that it waits for.
 PATIENCE = 2
@@ -119,8 +119,9 @@ def _answer(pipe: int, layers_dir: str, names: list[str], settings) -> None:
     """In the child process: write a line for each layer, and exit."""
     try:
         with os.fdopen(pipe, "w", encoding="utf-8") as answers, contextlib.suppress(KeyboardInterrupt):
+            folders = layers_in(layers_dir)
             for name in names:
-                outcome = outcome_of(Path(layers_dir), name, settings)
+                outcome = outcome_of(Path(folders[name].path).resolve(), settings)
                 fields = outcome.backends, outcome.where, outcome.error, outcome.seconds, outcome.failed
                 print(
                     name, *(shown(re.sub(r"\s+", " ", f)) for f in fields), sep="\t", file=answers, flush=True
@@ -146,17 +147,17 @@ def words_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {said}"
 
 
-def outcome_of(layers_dir: Path, name: str, settings) -> Outcome:
+def outcome_of(folder: Path, settings) -> Outcome:
     """Import the layer and run its first case."""
-    from layers._runtime.cases import layer_of, load_package
+    from cuffi.runtime.cases import layer_of, load_package
 
-    folder = layers_dir / name
+    name = folder.name
     built = " ".join(b for b in settings.backends if (folder / BACKENDS[b].library).exists())
     # Or Python would import the folder as an empty package.
     if not (folder / "__init__.py").exists():
         return Outcome(built, error="no __init__.py yet: it has the functions for Python")
     try:
-        package = load_package(layers_dir)
+        package = load_package(folder.parent)
         module = importlib.import_module(f"{package}.{name}")
         if not (folder / "cases.py").exists():
             native = (folder / f"{name}.h").exists()
@@ -176,7 +177,7 @@ def run_once(case, layer) -> Outcome:
     """Check the case's first input in float32 (or the layer's first dtype), and time a second call."""
     import torch
 
-    from layers._runtime.cases import Draw, cast
+    from cuffi.runtime.cases import Draw, cast
 
     dtype = torch.float32 if torch.float32 in layer.dtypes else layer.dtypes[0]
     device = GPU if torch.cuda.is_available() and case.supports(layer, GPU, dtype) else CPU

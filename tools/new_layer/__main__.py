@@ -21,6 +21,7 @@ from ..files import alone_in, read
 from ..files import write as write_file
 from ..make.folders import check_path, why_no_layer
 from ..make.settings import make_command, suite_command
+from ..parts import part
 from ..refused import Refused
 from .naming import TAKEN
 
@@ -183,7 +184,8 @@ def report(layers_dir: Path, name: str, made: list[Path], notes: list[str], fill
         print(note)
     outside = layers_dir.resolve() != ROOT / "layers"
     print("Next:")
-    print(" ", *make_command(), f"LAYERS={name}", *([f"LAYERS_DIR={layers_dir}"] if outside else []))
+    where = [f"LAYERS_DIR={layers_dir}"] if outside else []
+    print(" ", part("base/shown").command(*make_command(), f"LAYERS={name}", *where))
     print(" ", suite_command(str(layers_dir) if outside else "", f"-k {name}"))
 
 

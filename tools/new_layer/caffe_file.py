@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..cuda.analysis import Kernel, Unit
-from ..cuda.lexer import Directive, Token, evaluate, items
+from ..cuda.lexer import Directive, Lexed, Token, items
 from ..cuda.outline import head_name, skip_angles, split_commas
 from ..cuda.source import Source
 from ..cuda.tokens import macro_body, position_from
@@ -81,6 +81,7 @@ class Parts:
     left_out: list[tuple[str, str]]  # (kernel, why it is in the host part)
     constants: dict[str, str]  # by name, macros and constants that launches may use: their qualified names
     types: set[str]  # types that the device code defines
+    enums: set[str]  # those of them that are enums
     aliases: dict[str, str]  # names that it gives to C++'s own types
     symbols: dict[str, list[Symbol]]  # by kernel, the variables that it reads and the host code fills
 
@@ -128,6 +129,7 @@ def split(text: str, path: str) -> Parts:
         left_out,
         constants,
         types,
+        {name for one in (*beside, cutter) for name in ENUM.findall(one.text)} & types,
         aliases,
         _symbols_of_kernels(unit),
     )
@@ -199,9 +201,6 @@ def _leave_out_foreign(cutter: Cutter, types: set[str], aliases: dict[str, str])
         why = f"takes a {foreign}, {unknown(foreign)}" if foreign else ""
         if not foreign and (foreign := cutter.of_torch(piece)):
             why = f"uses {foreign}, which only torch's headers have"
-        if not foreign and (halves := sorted(CUDA_HALVES & piece.words)):
-            foreign = halves[0]
-            why = f"uses {foreign}, {NO_HALVES}"
         if not foreign and (layers := sorted(filter(LAYER.match, piece.words))):
             foreign = layers[0]
             why = f"uses {foreign}, which only Caffe has"
@@ -277,9 +276,7 @@ class Cutter:
             return "host"
         if set(words) & PROVIDED and not set(words) & {"__global__", "__device__"}:
             return "host"
-        if any(
-            t.kind == "name" and (HOST_WORDS.match(t.text) or t.text in CUDA_HALVES) for t in tokens[head:end]
-        ):
+        if any(t.kind == "name" and HOST_WORDS.match(t.text) for t in tokens[head:end]):
             return "host"
         if set(words) & {"__global__", "__device__", "__constant__"}:
             return "device"
@@ -332,12 +329,12 @@ class Cutter:
             item = directives.get(piece.start)
             if item and item.word in OPENING_DIRECTIVES:
                 outer = stack[-1][2] if stack else True
-                value = _condition(item, defined, self.source.lexed.arch)
+                value = _condition(item, defined, self.source.lexed)
                 stack.append([outer, value, outer and value])
             elif item and item.word in ("elif", "else") and stack:
                 outer, was_active, _ = stack[-1]
                 value = not was_active and (
-                    item.word == "else" or _condition(item, defined, self.source.lexed.arch)
+                    item.word == "else" or _condition(item, defined, self.source.lexed)
                 )
                 stack[-1] = [outer, was_active or value, outer and value]
             elif item and item.word == CLOSING_DIRECTIVE and stack:
@@ -412,6 +409,8 @@ class Cutter:
         if any(w.startswith("curand") for w in words):
             kept.append(CURAND)
         kept += [n for n in names for word in OF_KERNELS.keys() & words if OF_KERNELS[word].match(n)]
+        kept += [h for h in dict.fromkeys(HALF_HEADERS.values()) if h in names]
+        kept += sorted({h for word, h in HALF_HEADERS.items() if word in words} - {*kept})
         return kept, [n for n in names if n not in (*kept, CURAND)]
 
     def template_parameters(self, function) -> list[list[Token]]:
@@ -424,8 +423,8 @@ class Cutter:
         return [tokens[a:b] for a, b in split_commas(tokens, partner, first + 2, after - 1)]
 
 
-def _condition(directive: Directive, defined: set[str], arch: int) -> bool:
-    value = evaluate(directive, arch=arch)
+def _condition(directive: Directive, defined: set[str], lexed: Lexed) -> bool:
+    value = lexed.value(directive)
     if value is not None:
         return bool(value)
     words = [t.text for t in directive.tokens]
@@ -475,19 +474,21 @@ def type_names(cutter: Cutter) -> set[str]:
         if piece.kind != "device":
             continue
         text = cutter.text[piece.start : piece.end]
-        names.update(re.findall(r"\b(?:class|struct|union|enum|using)\s+(\w+)", text))
+        names.update(
+            re.findall(r"\b(?:enum\s+class|enum\s+struct|class|struct|union|enum|using)\s+(\w+)", text)
+        )
         if text.startswith("typedef"):
             names.update(re.findall(r"(\w+)\s*;", text)[-1:])
     return names
 
 
-# CUDA's half types. They have other names, too, which a variable may also have.
-CUDA_HALVES = {"__half", "__half2", "__nv_bfloat16", "__nv_bfloat162"}
-HALVES = {"half", "half2", "nv_bfloat16", *CUDA_HALVES}
-NO_HALVES = (
-    "and launchers of kernels have float and double: write a template over the type, or export a function"
-    ' (`extern "C"`) that launches the kernel'
-)
+# CUDA's half types, and their headers. A variable may have the other names, `half` and `half2`.
+HALF_HEADERS = {
+    **dict.fromkeys(("__half", "__half2"), "<cuda_fp16.h>"),
+    **dict.fromkeys(("__nv_bfloat16", "__nv_bfloat162"), "<cuda_bf16.h>"),
+}
+HALVES = {"half", "half2", "nv_bfloat16", "nv_bfloat162", *HALF_HEADERS}
+ENUM = re.compile(r"\benum\s+(?:class\s+|struct\s+)?(\w+)")
 # Words of types that need no header.
 BUILTIN = re.compile(
     r"(const|volatile|unsigned|signed|void|bool|char|short|int|long|float|double|size_t|ptrdiff_t"
@@ -530,19 +531,22 @@ def _without_aliases(parameters, aliases: dict[str, str]):
 
 def _foreign(function, types: set[str], aliases: dict[str, str], cutter: Cutter) -> str:
     """The first of a device function's parameter types that only Caffe has; "" if there is none."""
-    known = types | {p[1].text for p in cutter.template_parameters(function) if len(p) > 1}
+    known = (
+        types
+        | HALVES
+        | {"__grid_constant__"}
+        | {p[1].text for p in cutter.template_parameters(function) if len(p) > 1}
+    )
     for parameter in _without_aliases(function.parameters, aliases):
         for word in re.findall(r"[A-Za-z_]\w*", parameter.type):
             strange = function.is_kernel and not BUILTIN.match(word) and word not in known
-            if strange or word in HALVES or HOST_WORDS.match(word):
+            if strange or HOST_WORDS.match(word):
                 return tidy_type(parameter.type)
     return ""
 
 
 def unknown(foreign: str) -> str:
     """The reason why a parameter cannot have this type."""
-    if HALVES & set(re.findall(r"\w+", foreign)):
-        return NO_HALVES
     only_caffe = re.search(r"\b(Blob|SyncedMemory|\w*Layer|\w+Parameter)\b", foreign)
     return "which only Caffe has" if only_caffe else "which C can't give it"
 
@@ -553,19 +557,33 @@ def tidy_type(text: str) -> str:
 
 def _constants(cutter: Cutter) -> dict[str, str]:
     """Names of the device part that a launch's expression may use."""
-    number = r"(?:unsigned\s+)?(?:int|size_t)"
-    constant = re.compile(rf"(?:static\s+)?(?:const(?:expr)?\s+{number}|{number}\s+const)\s+(\w+)\s*=")
     found = {}
     for macro in cutter.source.macros:
         name = macro.tokens[0].text
         if macro_body(macro) and name not in PROVIDED:
             found[name] = name
     for piece in cutter.pieces:
-        text = cutter.text[piece.start : piece.end]
-        if piece.kind == "device" and (match := constant.match(text)):
-            found[match[1]] = piece.scope + match[1]
+        if piece.kind == "device" and piece.active:
+            text = cutter.text[piece.start : piece.end]
+            found |= {name: piece.scope + name for name in _numbers_of(text)}
     scopes = {p.start: p.scope for p in cutter.pieces if p.kind == "device"}
     for function in cutter.source.functions:
         if function.head in scopes and not (function.is_device_only or function.member):
             found[function.name] = scopes[function.head] + function.name
     return found
+
+
+NUMBER = re.compile(
+    r"(?:(?:static|inline|const|constexpr|unsigned|signed|long|short|std::)\s+|std::)*"
+    r"(?:int|unsigned|long|short|auto|size_t|u?int\d+_t)(?:\s+const)?\s+(?=\w+\s*(?:[={]|\())"
+)
+
+
+def _numbers_of(declaration: str) -> list[str]:
+    """The names of a declaration's whole numbers: variables with a value, and an enum's constants."""
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", declaration, flags=re.DOTALL)
+    if enum := re.match(r"enum\b(?!\s+(?:class|struct)\b)[^{;]*\{(.*)\}", text, re.DOTALL):
+        return re.findall(r"(?:\A|,)\s*(\w+)", re.sub(r"\([^()]*\)", "", enum[1]))
+    if not (head := NUMBER.match(text)) or "__device__" in text or "__constant__" in text:
+        return []
+    return re.findall(r"(?:\A|,)\s*(\w+)\s*[={]", re.sub(r"\([^()]*\)", "", text[head.end() :]))

@@ -7,7 +7,9 @@ import os
 import re
 from pathlib import Path
 
-from ..cuda.lexer import Lexed, compared_arch, evaluate
+from ..cuda.branches import NEWEST
+from ..cuda.conditions import compared_arch
+from ..cuda.lexer import Lexed
 from ..files import read
 from .caffe_file import TORCH_FUNCTIONS, Parts, split
 from .from_kernels import make_launchers
@@ -95,17 +97,19 @@ def callers(parts: Parts, path: Path) -> list[str]:
     if not names:
         return []
     called = re.compile(rf"\b({'|'.join(names)})\b")
-    places = sorted(x for folder in (path.parent, path.parent.parent) for x in folder.glob("*.c*"))
+    places = sorted(
+        x for folder in (path.parent, path.parent.parent) for x in folder.glob("*.c*") if x.is_file()
+    )
     found = [x for x in places if x.suffix in (".c", ".cc", ".cpp") and called.search(read(str(x)))]
     files = ", ".join(os.path.relpath(x, path.parent) for x in found)
     return [f"These files call its host code, and check the sizes: {files}."] if files else []
 
 
 def false_on_the_host(parts: Parts) -> list[str]:
-    """A note on conditions that choose other code for the processor, perhaps code for old GPUs."""
+    """A note on conditions that choose other code for the processor than for a new GPU, perhaps code for old GPUs."""
     lexed = Lexed(parts.device)
-    asked = [c for c in lexed.conditions if compared_arch(c) and all(t.text != "defined" for t in c.tokens)]
-    false = [c for c in asked if evaluate(c, arch=lexed.arch) == 0]
+    older = [c for c in lexed.conditions if c.start in lexed.choices and lexed.choices[c.start].arch < NEWEST]
+    false = [c for c in older if compared_arch(c) and lexed.value(c) == 0]
     conditions = dict.fromkeys(" ".join([c.word, *(t.text for t in c.tokens)]) for c in false)
     return [f"On the processor this is false: #{condition}. Look at its #else." for condition in conditions]
 

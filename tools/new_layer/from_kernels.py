@@ -13,6 +13,7 @@ import re
 
 from ..cuda.analysis import Kernel
 from ..cuda.certain import touched_elements
+from ..cuda.launches import Launch
 from .caffe_file import Parts, tidy_type
 from .geometry import Geometry
 from .index_types import given_types, index_types
@@ -29,14 +30,22 @@ C_TYPES = {
     "float": ("float", "float"),
     "double": ("double", "double"),
     **dict.fromkeys(("int", "signed", "signed int", "int32_t"), ("int", "int32_t")),
-    **dict.fromkeys(("unsigned", "unsigned int", "uint", "uint32_t"), ("uint32_t", "int32_t")),
+    **dict.fromkeys(("unsigned", "unsigned int", "uint", "uint32_t"), ("uint32_t", "uint32_t")),
     **dict.fromkeys(("long", "long int", "long long", "int64_t", "ptrdiff_t"), ("int64_t", "int64_t")),
-    **dict.fromkeys(("unsigned long", "unsigned long long", "size_t", "uint64_t"), ("uint64_t", "int64_t")),
+    **dict.fromkeys(("unsigned long", "unsigned long long", "size_t", "uint64_t"), ("uint64_t", "uint64_t")),
     **dict.fromkeys(("short", "int16_t"), ("int16_t", "int16_t")),
+    **dict.fromkeys(("unsigned short", "ushort", "uint16_t"), ("uint16_t", "uint16_t")),
     **dict.fromkeys(("char", "signed char", "int8_t"), ("int8_t", "int8_t")),
     **dict.fromkeys(("unsigned char", "uint8_t", "uchar"), ("uint8_t", "uint8_t")),
 }
-# Half types, for which a launcher is not compiled.
+# CUDA's half types: a tensor's dtype, and the number of elements. Launchers of templates are not compiled for them.
+HALVES = {
+    **dict.fromkeys(("__half", "half"), ("float16", 1)),
+    **dict.fromkeys(("__half2", "half2"), ("float16", 2)),
+    **dict.fromkeys(("__nv_bfloat16", "nv_bfloat16"), ("bfloat16", 1)),
+    **dict.fromkeys(("__nv_bfloat162", "nv_bfloat162"), ("bfloat16", 2)),
+}
+# Names of half types among a template's arguments.
 HALF = re.compile(r"(__half|half|(at|c10)::Half|__nv_bfloat16|nv_bfloat16|(at|c10)::BFloat16)\Z")
 # Types that are the same in C++. A pointer to another type needs a cast.
 SAME = {
@@ -90,13 +99,18 @@ class _Maker:
     def __init__(self, parts: Parts, kernel: Kernel, scope: str, template_parameters):
         self.parts, self.kernel, self.scope = parts, kernel, scope
         count = len(kernel.parameters)
-        self.launches = [launch for launch in kernel.launches if len(launch.arguments) == count]
+        alike = [k for k, *_ in parts.kernels if (k.name, len(k.parameters)) == (kernel.name, count)]
+        # Of two kernels with one name, the text does not show which one a launch means.
+        launches = kernel.launches if len(alike) == 1 else ()
+        self.launches = [launch for launch in launches if len(launch.arguments) == count]
         self.template = [_template_parameter(tokens) for tokens in template_parameters]
         self.used_names = set(RESERVED)
         self.arguments: list[Argument] = []
         self.dispatch = False  # over dtype
         self.types: dict[str, str] = {}  # of its template's type parameters
         self.indices: dict[str, list[str]] = {}  # by type of indices: the tensors that have it
+        self.choices: dict[str, list[str]] = {}  # the values of its template's other parameters
+        self.chosen: dict[str, str] = {}  # and which of them a call means, in C
         self.notes: list[str] = []
         self._geometry = Geometry(self)
 
@@ -175,9 +189,27 @@ class _Maker:
         for launch in self.launches:
             for name, text in given_types(launch, self.kernel, names).items():
                 text = self.parts.aliases.get(text, text)
+                for value in self._values(launch, text):
+                    if not HALF.match(value) and value not in found[name]:
+                        found[name].append(value)
+        for texts in instantiated(self.parts.source.text, self.kernel.name):
+            for name, text in zip(names, texts, strict=False):
                 if not HALF.match(text) and text not in found[name]:
                     found[name].append(text)
         return found
+
+    def _values(self, launch: Launch, text: str) -> list[str]:
+        """The values of a launch's template argument: several, if a template function launches, and is called so."""
+        source = self.parts.source
+        function = next((f for f in source.functions if f.body <= launch.start < f.end), None)
+        head = source.text[function.head : function.at] if function else ""
+        own = re.match(r"template\s*<([^<>]*)>", head)
+        names = [p.split("=")[0].split()[-1] for p in own[1].split(",") if p.strip()] if own else []
+        if text not in names or function is None:
+            return [text]
+        place, calls = names.index(text), re.findall(rf"\b{function.name}\s*<([^<>()]*)>\s*\(", source.text)
+        passed = [[a.strip() for a in call.split(",")] for call in calls]
+        return [call[place] for call in passed if len(call) > place] or [text]
 
     def _template_arguments(self) -> tuple[dict[str, str], dict[str, list[str]]]:
         """The type of each type parameter, and the values of each other template parameter to compile for."""
@@ -225,6 +257,8 @@ class _Maker:
         for name in free:
             kind = "bool" if choices[name] == ["true", "false"] else "int"
             exported[name] = self.own(kind, name).name
+        self.choices = choices
+        self.chosen = {name: exported.get(name) or values[0] for name, values in choices.items()}
         instances = []
         for values in combinations:
             chosen = dict(zip(choices, values, strict=True))
@@ -251,7 +285,11 @@ class _Maker:
         return name
 
     def _argument(self, parameter, types) -> Argument:
-        text = re.sub(r"\b(__restrict__|__restrict|restrict|volatile|typename|struct)\b", "", parameter.type)
+        text = re.sub(
+            r"\b(__restrict__|__restrict|restrict|volatile|typename|struct|enum|__grid_constant__)\b",
+            "",
+            parameter.type,
+        )
         words, stars = re.findall(r"\w+|::|[<>&]", text), text.count("*") + text.count("[")
         if not parameter.type:
             raise NoLauncher("has a parameter without a name")
@@ -286,6 +324,11 @@ class _Maker:
                 parameter.name,
                 kernel_base,
             )
+        if kernel_base in HALVES and kernel_base not in self.parts.types:
+            return self._half(parameter.name, name, kernel_base, const if stars else None)
+        if not stars and kernel_base in self.parts.enums:
+            kind = self.scope + kernel_base
+            return Argument("int", name, f"static_cast<{kind}>({name})", parameter.name, kind)
         element = VECTORS.get(kernel_base) if stars else None
         element = element or tidy_words(kernel_base)
         if element not in C_TYPES:
@@ -297,6 +340,16 @@ class _Maker:
         return Argument(
             f"{const}{pointed} *", name, value, parameter.name, kernel_base, alignment_of(kernel_base)
         )
+
+    def _half(self, kernel_name: str, name: str, kind: str, const: str | None) -> Argument:
+        """A pointer to halves, or one half (`const` is None)."""
+        element, count = HALVES[kind]
+        if const is not None:
+            value = f"reinterpret_cast<{const}{kind}*>({name})"
+            return Argument(f"{const}uint16_t *", name, value, kernel_name, kind, 2 * count, element)
+        if count > 1:
+            raise NoLauncher(f"takes a {kind} {kernel_name}, which C can't give it")
+        return Argument("float", name, f"{kind}({name})", kernel_name, kind)
 
     def _is_called(self, name: str) -> bool:
         low, high = self.kernel.body
@@ -311,13 +364,19 @@ class _Maker:
         return Argument(number, parts[-1].name, value, name, kind)
 
 
+def instantiated(text: str, kernel: str) -> list[list[str]]:
+    """The arguments of each `template __global__ void kernel<4>(...);` in a file."""
+    found = re.findall(rf"\btemplate\s+__global__[^;{{}}()]*?\b{kernel}\s*<([^<>;(){{}}]*)>\s*\(", text)
+    return [[argument.strip() for argument in arguments.split(",")] for arguments in found]
+
+
 def alignment_of(kind: str) -> int:
     """The bytes to which CUDA aligns a vector of two or four; 1 for other types, whose tensors are aligned anyway."""
     if kind not in VECTORS or kind[-1] not in "24":
         return 1
     word = C_TYPES[VECTORS[kind]][1]
-    size = {"int8_t": 1, "uint8_t": 1, "int16_t": 2, "int32_t": 4, "float": 4}.get(word, 8)
-    return min(16, size * int(kind[-1]))
+    bits = re.search(r"\d+", word) or {"float": [32]}.get(word, [64])
+    return min(16, int(bits[0]) // 8 * int(kind[-1]))
 
 
 def _upload(name: str, symbol: Symbol) -> str:

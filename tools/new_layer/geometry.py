@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 
 from ..cuda.launches import Launch
 from ..cuda.tokens import LOOP
+from .host_code import WHOLE_WORDS, HostCode, HostOnly, Translation, cast, without_blanks
 from .kernel_launcher import Argument
 
-WHOLE_WORDS = {"int", "unsigned", "long", "short", "size_t", "int32_t", "int64_t", "uint32_t", "uint64_t"}
 # Types that a count may have.
 WHOLE = {"unsigned int", "long long", *WHOLE_WORDS} - {"short"}
-# Names in a launch's expression that mean the same in a launcher.
-EVERYWHERE = {
-    "CAFFE_GET_BLOCKS", "CAFFE_CUDA_NUM_THREADS", "dim3", "sizeof", "static_cast", "std", "min", "max", "ceil",
-    "THCCeilDiv",
-    *WHOLE_WORDS, "float", "double",
-}  # fmt: skip
-# Members, namespaces other than std, and elements are host code's own.
-OF_HOST = re.compile(r"\.\s*[A-Za-z_]|->|(?<!\bstd)\s*::|\[|\{|&(?!&)")
-# Functions of torch that divide and round up.
-CEIL_DIV = re.compile(r"\b(?:at::cuda::ATenCeilDiv|at::ceil_div|THCCeilDiv)\b")
+# The types of a launcher's whole numbers, by those of host code.
+C_NUMBERS = {
+    **dict.fromkeys(("int", "int32_t"), "int"),
+    **dict.fromkeys(("unsigned", "unsigned int", "uint32_t"), "uint32_t"),
+    **dict.fromkeys(("long", "long long", "int64_t"), "int64_t"),
+    **dict.fromkeys(("size_t", "unsigned long", "uint64_t"), "uint64_t"),
+}
 # A kernel's words for the second and third dimension of grid and block.
 FURTHER = {
     "grid": re.compile(r"\b(blockIdx|gridDim)\s*\.\s*[yz]\b|\bCUDA_2D_KERNEL_LOOP\b"),
     "block": re.compile(r"\b(threadIdx|blockDim)\s*\.\s*[yz]\b|\bCUDA_2D_KERNEL_LOOP\b"),
 }
-
-
-class HostOnly(Exception):
-    """An expression that only the host code can compute."""
 
 
 class Geometry:
@@ -68,20 +63,17 @@ class Geometry:
     def _device_code(self) -> str:
         """The device code without the other kernels."""
         parts = self.maker.parts
-        text = parts.device
+        text, own = parts.device, parts.source.text[slice(*self.kernel.body)]
         for kernel, *_ in parts.kernels:
-            if kernel is not self.kernel:
-                text = text.replace(parts.source.text[slice(*kernel.body)], "")
-        return text
+            text = text.replace(parts.source.text[slice(*kernel.body)], "")
+        return text + own
 
     def _shared(self) -> str:
         if self.launches and not any(launch.shmem for launch in self.launches):
             return "0"
         if found := self._translated("shmem"):
             return found
-        low, high = self.kernel.body
-        text = self.maker.parts.source.text[low:high]
-        if not self.launches and not re.search(r"extern\s+__shared__", text):
+        if not self.launches and not self.kernel.dynamic_shared:
             return "0"
         return self.maker.own("int", "shared_bytes").name
 
@@ -147,53 +139,54 @@ class Geometry:
     # ----------------------------------------------------------------------------- expressions
 
     def _in_c(self, text: str, launch: Launch) -> str:
-        """A launch's expression, by the launcher's variables. HostOnly if it names anything else."""
+        """A launch's expression, by the launcher's variables. HostOnly if they do not determine it."""
         maker = self.maker
-        of_kernel = [a for a in maker.arguments if a.value]
-        passed = {
-            text: argument
-            for text, argument in zip(launch.arguments, of_kernel, strict=True)
-            if not argument.type.endswith("*") and argument.kernel_type in WHOLE
-        }
-        if (argument := passed.get(text)) is not None:
-            return argument.name
+        given: dict[str, Callable | None] = {}
+        for passed, argument in zip(launch.arguments, [a for a in maker.arguments if a.value], strict=True):
+            if not argument.type.endswith("*") and argument.kernel_type in WHOLE:
+                passed = without_blanks(passed)
+                given[passed] = None if passed in given else partial(self._number, argument)
         types = {
             text: maker.types[parameter]
             for text, (_, parameter, _) in zip(launch.template_arguments, maker.template, strict=False)
             if parameter in maker.types
         }
-        # $0, $1, ...: arguments of the launch that are expressions, such as `input.numel()`
-        given = sorted((a for a in passed if not re.fullmatch(r"\w+", a)), key=len, reverse=True)
-        for i, expression in enumerate(given):
-            text = text.replace(expression, f"${i}")
-        text = CEIL_DIV.sub("THCCeilDiv", re.sub(r"\bcaffe::(?=CAFFE_GET_BLOCKS)", "", text))
-        if OF_HOST.search(text):
-            raise HostOnly(text)
-        local = self._locals(launch)
-        counts = re.match(r"CAFFE_GET_BLOCKS\b", text)
+        types |= self._chosen(launch)
+        if maker.dispatch:
+            types.setdefault("Dtype", "Dtype")
+        code = HostCode(maker.parts.source, launch)
+        return Translation(code, given, self.constants, types).of(text)
 
-        def translated(match: re.Match) -> str:
-            word = match[0]
-            if word.startswith("$"):
-                argument = passed[given[int(word[1:])]]
-                long = argument.kernel_type == "int" and not counts
-                return f"int64_t({argument.name})" if long else argument.name
-            if word in types or (word == "Dtype" and maker.dispatch):
-                return types.get(word, word)
-            if word in EVERYWHERE:
-                return word
-            if (argument := passed.get(word)) is not None:
-                return argument.name
-            if word in self.constants and word not in local:
-                return self.constants[word]
-            raise HostOnly(word)
+    def _chosen(self, launch: Launch) -> dict[str, str]:
+        """The launcher's values of the template parameters that the host code names in this launch."""
+        found, maker = {}, self.maker
+        names = [name for _, name, _ in maker.template]
+        for text, name in zip(launch.template_arguments, names, strict=False):
+            values = set(maker.choices.get(name, ()))
+            if (
+                re.fullmatch(r"[A-Za-z_]\w*", text)
+                and text not in self.constants
+                and text not in ("true", "false")
+            ):
+                found |= {text: maker.chosen[name]} if values else {}
+                continue
+            # A kernel that is made for other values, too, may need another launch for them.
+            place = names.index(name)
+            launched = {
+                x.template_arguments[place] for x in self.launches if len(x.template_arguments) > place
+            }
+            known = {self.constants.get(x, x) for x in launched}
+            if values - known - {"true", "false"}:
+                raise HostOnly(text)
+        return found
 
-        return re.sub(r"\$\d+|\b[A-Za-z_]\w*(?!\s*')", translated, text)
-
-    def _locals(self, launch: Launch) -> set[str]:
-        """Possible variables of the launching function, which hide the file's constants."""
-        source = self.maker.parts.source
-        function = source.function_around(launch.start)
-        text = source.text[function.at : launch.start] if function else ""
-        declared = r"[\w>&*]\s+[&*]*(\w+)\s*[=({;,)\[]|,\s*[&*]*(\w+)\s*[=(]"
-        return {word for found in re.findall(declared, text) for word in found}
+    def _number(self, argument: Argument, kind: str) -> str:
+        """An argument as the host code's type `kind`; "" for any type."""
+        kind = self.maker.parts.aliases.get(kind, kind)
+        if not kind or C_NUMBERS.get(kind) == argument.type:
+            return argument.name
+        if kind not in WHOLE:
+            raise HostOnly(kind)
+        if C_NUMBERS.get(argument.kernel_type, "")[-4:] == "64_t" != C_NUMBERS.get(kind, "")[-4:]:
+            return f'checked_as<{kind}>({argument.name}, "{argument.name}")'
+        return cast(kind, argument.name)

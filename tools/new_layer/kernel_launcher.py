@@ -16,12 +16,13 @@ static int checked_int(int64_t number, const char* name) {
 }
 """
 
-# For a number whose type is that of a tensor of indices.
+# For a number whose type is that of a tensor of indices, or that has fewer bits in the host code.
 CHECKED_AS = """
 template <typename Index>
 static Index checked_as(int64_t number, const char* name) {
   if (number == static_cast<Index>(number)) return static_cast<Index>(number);
-  throw caffe::Error(std::string(name) + ": " + std::to_string(number) + " does not fit the indices' type");
+  throw caffe::Error(std::string(name) + ": " + std::to_string(number) + " does not fit " +
+                     std::to_string(8 * sizeof(Index)) + " bits");
 }
 """
 
@@ -36,6 +37,7 @@ class Argument:
     kernel_name: str = ""
     kernel_type: str = ""
     alignment: int = 1  # of a pointer to CUDA's vectors, in bytes
+    element: str = ""  # the tensor's dtype, if the C type does not tell it
 
 
 @dataclass
@@ -80,6 +82,7 @@ class KernelLauncher:
         comments += [
             f"// {a.name}: aligned to {a.alignment} bytes\n" for a in self.arguments if a.alignment > 1
         ]
+        comments += [f"// {a.name}: {a.element}\n" for a in self.arguments if a.element]
         comments += [f"// {', '.join(tensors)}: int32 or int64\n" for tensors in self.indices.values()]
         return "".join(comments) + filled(f"int {self.name}(", parameters, ");")
 

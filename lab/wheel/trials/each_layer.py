@@ -4,9 +4,10 @@ import importlib
 import platform
 from pathlib import Path
 
-import cuffi
 import torch
-from cuffi._runtime.cases import Draw, layer_of
+
+import cuffi
+from cuffi.runtime.cases import Draw, layer_of
 
 devices = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 layers = sorted(f.parent.name for f in Path(cuffi.__file__).parent.glob("*/_host.abi3.so"))

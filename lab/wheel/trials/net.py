@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import torch
+
 from cuffi import caffe_net, dnn
 
 prototxt, weights = sys.argv[1:]

@@ -70,17 +70,32 @@ def test_every_source_is_seen_by_tests_that_are_there():
 @pytest.mark.parametrize(
     ("path", "tests"),
     [
-        ("layers/_solver/updates.py", ["tests/solver/test_updates.py", "tests/solver"]),
-        ("layers/_net/stock/pooling.py", ["tests/net"]),
-        ("layers/_backends.py", ["tests/test_backends.py"]),
-        ("tools/verify/probe.py", ["tests/tools/verify/test_probe.py", "tests/tools/verify"]),
+        ("cuffi/nets/solver/updates.py", ["tests/nets/solver/test_updates.py", "tests/nets/solver"]),
+        ("cuffi/nets/stock/pooling.py", ["tests/nets/net"]),
+        ("cuffi/backends.py", ["tests/test_backends.py"]),
         (
-            "include/caffe/util/thrust.hpp",
-            ["tests/include/test_thrust.py", "tests/include", "tests/runtime", "tests/layers", "tests/caffe"],
+            "cuffi/caffe_layers/verify/probe.py",
+            ["tests/caffe_layers/verify/test_probe.py", "tests/caffe_layers/verify"],
         ),
-        ("src/edge/th_call.h", ["tests/src", "tests/runtime", "tests/layers", "tests/caffe"]),
+        (
+            "cuffi/caffe_layers/include/caffe/util/thrust.hpp",
+            [
+                "tests/include/test_thrust.py",
+                "tests/include",
+                "tests/runtime",
+                "tests/layers",
+                "tests/caffe_layers/call",
+            ],
+        ),
+        (
+            "cuffi/old_torch/src/th_call.h",
+            ["tests/src", "tests/runtime", "tests/layers", "tests/caffe_layers/call"],
+        ),
         ("build_ffi.py", ["tests"]),
-        ("layers/round/round.cu", ["tests/layers", "tests/caffe/test_own_layers.py", "-k", "round"]),
+        (
+            "layers/round/round.cu",
+            ["tests/layers", "tests/caffe_layers/call/test_own_layers.py", "-k", "round"],
+        ),
     ],
 )
 def test_the_mirror_says_who_sees_a_file(path, tests):

@@ -10,15 +10,15 @@ import pytest
 from google.protobuf import text_format
 from support import python_with_torch
 
+from cuffi.caffe_files import prototxt
+from cuffi.caffe_files.caffemodel import StoredBlob
+from cuffi.nets.net.messages import STOCK
+from cuffi.nets.net.net import CaffeNet
+from cuffi.nets.net.phases import State
+from cuffi.nets.stock import StockLayer
+from lab.fuzz.calls import Finding
 from lab.nets import fuzz as nets
 from lab.nets.fuzz import Blob, Layer, Net, Nets, drawn, evaluated
-from layers._caffe import prototxt
-from layers._caffe.caffemodel import StoredBlob
-from layers._net.messages import STOCK
-from layers._net.net import CaffeNet
-from layers._net.phases import State
-from layers._net.stock import StockLayer
-from tools.fuzz.calls import Finding
 
 X = np.array([[1.0, -2.0]])
 

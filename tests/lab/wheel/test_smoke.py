@@ -70,7 +70,10 @@ def test_all_trials_are_run(ran, monkeypatch, tmp_path, capsys):
     assert said.count("FAIL") == len(smoke.RUN) + len(smoke.REFUSED)
     commands = {" ".join(command[1:]): named["cwd"].name for command, named in ran}
     assert commands["each_layer.py"] == "work"
-    assert next(place for command, place in commands.items() if "tools.port" in command) == "_toolkit"
+    assert (
+        next(place for command, place in commands.items() if "cuffi.caffe_layers.port" in command)
+        == "_toolkit"
+    )
     files = {
         f for command, _ in smoke.RUN.values() for f in command if "." in f and not f.startswith("cuffi")
     }

@@ -10,7 +10,7 @@ import pytest
 import torch
 from support.workshop import SharedLayers
 
-from tools.verify.races import Race, watched
+from tools.cases.races import Race, watched
 
 COUNT = 256
 

@@ -458,6 +458,6 @@ def test_fuzz_builds_for_the_host(fuzzed, monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "argv", ["build", "fuzz", "MINUTES=0.5", "SEED=7", "LAYER=one"])
     assert build.main() == 0
     options = ["--minutes=0.5", "--seed=7", "--layers", "one", f"--layers-dir={tmp_path}/mine"]
-    assert fuzzed == ["need build run test", "build host", ["tools.fuzz", *options]]
+    assert fuzzed == ["need build run test", "build host", ["lab.fuzz", *options]]
     monkeypatch.setenv("MAKEFLAGS", "n")
     assert build.main() == 0 and fuzzed[3:] == fuzzed[:2]  # make -n: nothing is called

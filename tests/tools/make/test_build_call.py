@@ -27,8 +27,9 @@ def test_the_compiler_gets_the_digest_of_the_edge(built, tmp_path):
     script = f'printf "%s\\n" "$@" >{tmp_path}/given; for last; do :; done; echo new >"$last"'
     assert built(script) == 0 and (tmp_path / "_call.so").read_text() == "new\n"
     given = (tmp_path / "given").read_text().splitlines()
-    assert given[0] == "-DA=b c" and f'-DCAFFE_EDGE="{edge.digest(ROOT, edge.CALL)}"' in given
-    assert f"{ROOT}/src/edge/call.cpp" in given and given[-1] == f"{tmp_path}/_call.so.partial"
+    assert given[0] == "-DA=b c" and f'-DCAFFE_EDGE="{edge.digest(ROOT, edge.call_files())}"' in given
+    assert (tmp_path / "unit").read_text().startswith(f'#include "{ROOT}/src/edge/call.cpp"\n')
+    assert given[-1] == f"{tmp_path}/_call.so.partial"
     assert not (tmp_path / "_call.so.partial").exists()
 
 

@@ -235,7 +235,7 @@ def test_own_layers_by_another_path(path):
 def test_a_toolkit_of_another_user(workshop, monkeypatch):
     """The shared objects must exist, because make must not write them."""
     workshop.layer("one")
-    shared = ("layers/_runtime/_call.abi3.so", "layers/_net/_caffe.desc")
+    shared = ("cuffi/runtime/_call.abi3.so", "cuffi/nets/net/_caffe.desc")
     known = os.access
     for writable in (True, False):
         monkeypatch.setattr(

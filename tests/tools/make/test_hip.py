@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from conftest import ROOT, Workshop
 
-from layers._backends import BACKENDS
-from layers._runtime.library import backends_by_device
+from cuffi.backends import BACKENDS
+from cuffi.runtime.library import backends_by_device
 
 
 @pytest.fixture

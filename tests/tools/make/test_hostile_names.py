@@ -42,9 +42,9 @@ def test_ordinary_names_are_taken(name, tmp_path):
 
 
 def test_the_packages_own_names_are_taken():
-    import layers
+    import cuffi
 
-    assert all(why_no_layer(name) for name in layers._PUBLIC)
+    assert all(why_no_layer(name) for name in cuffi._PUBLIC)
 
 
 def test_a_link_leads_nowhere_else(tmp_path):

@@ -7,6 +7,9 @@ import sys
 from conftest import ROOT
 from support.workshop import steps
 
+from tools.make.job import Job
+from tools.make.settings import Settings
+
 
 def test_a_layer_of_that_name_from_another_folder(workshop, tmp_path):
     """Both are built in one BUILD, whose objects are all newer than the other folder's files."""
@@ -44,3 +47,16 @@ def test_a_folder_of_the_users_is_not_emptied(workshop, tmp_path):
     assert (tmp_path / "elsewhere/thesis.tex").exists()
     own.unlink()
     workshop.build(f"BUILD={tmp_path / 'b'}", "libraries")
+
+
+def test_no_file_of_a_build_in_the_toolkit_has_its_place(tmp_path, monkeypatch):
+    """So a copy of a built tree builds nothing again: not the mark of the objects, nor the rules' files."""
+    monkeypatch.chdir(ROOT)
+    job = Job(Settings({"NVCC": "", "LAYERS": "round", "BUILD": "build"}))
+    assert job.rules.files and not [path for path, text in job.rules.files.items() if str(ROOT) in text]
+    monkeypatch.chdir(tmp_path)
+    job._claim("round", dry=False)
+    assert (tmp_path / "build" / "round" / "from").read_text() == "layers\n"
+    job.settings.build = str(tmp_path / "outside")
+    job._claim("round", dry=False)
+    assert (tmp_path / "outside" / "round" / "from").read_text() == f"{ROOT}/layers\n"

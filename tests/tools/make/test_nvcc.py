@@ -20,7 +20,7 @@ def nvcc_in(folder):
 def test_folders_of_the_cuda_toolkit(workshop, tmp_path):
     """Debian and Ubuntu put headers and libraries into the system's folders. Then no option names a folder."""
     built = shutil.ignore_patterns("*.abi3.so", "_*.json", "_caffe.desc")
-    shutil.copytree(ROOT / "layers" / "normalize", workshop.folder / "normalize", ignore=built)
+    shutil.copytree(ROOT / "cuffi/caffe_layers/layers/normalize", workshop.folder / "normalize", ignore=built)
     beside, alone = nvcc_in(tmp_path / "beside" / "bin"), nvcc_in(tmp_path / "alone" / "bin")
     for file in ("lib64/libcudart_static.a", "include/cuda_runtime.h"):
         (tmp_path / "beside" / file).parent.mkdir()

@@ -126,3 +126,22 @@ def test_the_table(monkeypatch, capsys, for_gpu):
     table = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if line[0] == "│"]
     assert table == [["one", "host", "cpu", "1e-7", "3 us"], ["two", "host", "failed", "[/no] such", ""]]
     assert ("No GPU here: the libraries for CUDA and HIP were not run." in said) == for_gpu
+
+
+def test_a_copy_of_the_tree_is_reported_already(tmp_path, monkeypatch):
+    """The content decides, where times, inodes and the tree's place differ."""
+    here, copy = tmp_path / "here", tmp_path / "copy"
+    for folder in (here, copy):
+        (folder / "layers" / "foo").mkdir(parents=True)
+        (folder / "layers" / "foo" / "_host.abi3.so").write_bytes(b"library")
+
+    def paths(folder):
+        monkeypatch.setattr(report, "ROOT", str(folder))
+        return [str(folder / "layers" / "foo" / "_host.abi3.so")]
+
+    stamp = tmp_path / "report"
+    assert not report.is_reported(stamp, paths(here))
+    stamp.write_text(f"{report.digest(paths(here))}\n{report.state(paths(here))}")
+    assert report.is_reported(stamp, paths(here)) and report.is_reported(stamp, paths(copy))
+    (copy / "layers" / "foo" / "_host.abi3.so").write_bytes(b"another")
+    assert not report.is_reported(stamp, paths(copy))

@@ -1,5 +1,7 @@
 """The Python packages and programs that `make` needs: found, installed, or named with a command."""
 
+import ast
+import importlib.util
 import os
 import subprocess
 import sys
@@ -14,35 +16,109 @@ from tools.refused import Refused
 
 @pytest.fixture
 def lacking(monkeypatch, tmp_path):
-    """A requirements file with a package that nobody has; pip's commands are recorded."""
+    """A requirements file with a package that nobody has; pip's arguments are recorded."""
     (tmp_path / "some.txt").write_text(
         "# comment\n-r other.txt\npytest\nno-such-package-anywhere>=1  # why\n"
     )
     monkeypatch.setattr(requirements, "file_of", lambda group: str(tmp_path / f"{group}.txt"))
+    monkeypatch.setattr(requirements, "is_virtual", lambda: True)
+    for name in ("INSTALL", "PYTHON_NAMED"):
+        monkeypatch.delenv(name, raising=False)
     ran = []
-    monkeypatch.setattr(
-        subprocess, "run", lambda command: ran.append(command) or subprocess.CompletedProcess(command, 1)
-    )
+    monkeypatch.setattr(requirements, "_pip", lambda *arguments: ran.append(list(arguments)) or 1)
     return ran
 
 
-def test_missing_package_in_a_managed_python(lacking, monkeypatch, tmp_path):
-    """The operating system's Python is not changed; the message says what to do instead."""
-    (tmp_path / "EXTERNALLY-MANAGED").touch()
-    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
-    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
-    with pytest.raises(Refused) as said:
-        requirements.need(["some"], str(tmp_path / "stamp"))
-    assert not lacking and "no-such-package-anywhere" in str(said.value) and "pytest" not in str(said.value)
-    assert "python3 -m venv" in str(said.value) and not (tmp_path / "stamp").exists()
+@pytest.fixture
+def outside(lacking, monkeypatch, tmp_path):
+    """The same in no virtual environment. What would be started is recorded, with the venv options."""
+    started = []
+    monkeypatch.setattr(requirements, "is_virtual", lambda: False)
+    monkeypatch.setattr(requirements, "OWN", str(tmp_path / ".venv"))
+    monkeypatch.setattr(sys, "orig_argv", ["python3", "-m", "tools.make.build", "all"])
+
+    def venv(command, **options):
+        started.append(command[1:])
+        (tmp_path / ".venv" / "bin").mkdir(parents=True, exist_ok=True)
+        (tmp_path / ".venv" / "bin" / "python").touch()
+        return subprocess.CompletedProcess(command, 0)
+
+    def run(program, command):
+        started.append(command)
+        raise SystemExit  # the process is another one now
+
+    monkeypatch.setattr(subprocess, "run", venv)
+    monkeypatch.setattr(os, "execv", run)
+    return started
+
+
+def need(tmp_path):
+    requirements.need(["some"], str(tmp_path / "stamp"))
+
+
+def test_outside_of_a_virtual_environment_make_goes_on_in_its_own(outside, lacking, tmp_path, capsys):
+    own, again = str(tmp_path / ".venv"), ["-m", "tools.make.build", "all"]
+    with pytest.raises(SystemExit):
+        need(tmp_path)
+    made, then = outside
+    assert made[:2] == ["-m", "venv"] and made[-1] == own and then == [f"{own}/bin/python", *again]
+    said = capsys.readouterr().out
+    assert said.count("\n") == 1 and sys.executable in said and "python test.py runs in it" in said
+    with pytest.raises(SystemExit):
+        need(tmp_path)
+    assert outside[2:] == [then] and not capsys.readouterr().out  # it is there
+    assert not lacking and not (tmp_path / "stamp").exists()
+
+
+@pytest.mark.parametrize(
+    "module, option", [("torch", "--system-site-packages"), ("ensurepip", "--without-pip")]
+)
+@pytest.mark.parametrize("there", [True, False])
+def test_how_the_environment_is_made(outside, monkeypatch, tmp_path, module, option, there):
+    """torch is not downloaded again. Debian's Python lacks ensurepip, so its own pip installs."""
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: (there or None) if name == module else found(name)
+    )
+    with pytest.raises(SystemExit):
+        need(tmp_path)
+    assert (option in outside[0]) == (there if module == "torch" else not there)
+
+
+def test_an_environment_that_was_killed_is_made_again(outside, tmp_path):
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "python").touch()
+    (tmp_path / ".venv.partial").touch()
+    with pytest.raises(SystemExit):
+        need(tmp_path)
+    assert outside[0][:2] == ["-m", "venv"] and not (tmp_path / ".venv.partial").exists()
+
+
+def test_a_python_that_the_user_names_is_not_changed(outside, lacking, monkeypatch, tmp_path):
+    monkeypatch.setenv("PYTHON_NAMED", "1")
+    with pytest.raises(Refused, match=r"nothing is installed into it unasked.*INSTALL=1") as said:
+        need(tmp_path)
+    assert sys.executable in str(said.value) and "no-such-package-anywhere" in str(said.value)
+    assert not outside and not lacking
+    monkeypatch.setenv("INSTALL", "1")
+    with pytest.raises(Refused, match="pip could not install"):
+        need(tmp_path)
+    assert not outside and lacking == [["-r", str(tmp_path / "some.txt")]]
+
+
+def test_an_installed_toolkit_makes_no_environment(outside, monkeypatch, tmp_path):
+    monkeypatch.setattr(requirements, "_OF_CHECKOUT", str(tmp_path / "test.py"))
+    with pytest.raises(Refused, match="INSTALL=1"):
+        need(tmp_path)
+    assert not outside
 
 
 def test_without_a_network(lacking, tmp_path):
     """pip is run once and fails; the message has the command."""
     with pytest.raises(Refused, match="no-such-package-anywhere") as said:
-        requirements.need(["some"], str(tmp_path / "stamp"))
+        need(tmp_path)
     assert f"{sys.executable} -m pip install -r requirements/some.txt" in str(said.value)
-    assert lacking == [[sys.executable, "-m", "pip", "install", "-q", "-r", str(tmp_path / "some.txt")]]
+    assert lacking == [["-r", str(tmp_path / "some.txt")]]
 
 
 @pytest.mark.parametrize("status, there, wanted", [(0, True, True), (0, False, False), (1, True, False)])
@@ -50,13 +126,106 @@ def test_after_pip(lacking, monkeypatch, tmp_path, status, there, wanted):
     """Both pip's status and the packages afterwards count: pip may succeed for another Python."""
     found = iter([["some"], [] if there else ["some"]])
     monkeypatch.setattr(requirements, "missing", lambda groups: next(found))
-    monkeypatch.setattr(subprocess, "run", lambda command: subprocess.CompletedProcess(command, status))
+    monkeypatch.setattr(requirements, "_pip", lambda *arguments: status)
     if wanted:
-        requirements.need(["some"], str(tmp_path / "stamp"))
+        need(tmp_path)
     else:
         with pytest.raises(Refused, match="Missing Python packages: some"):
-            requirements.need(["some"], str(tmp_path / "stamp"))
+            need(tmp_path)
     assert (tmp_path / "stamp").exists() == wanted
+
+
+@pytest.mark.parametrize("config", ["", "global.index-url='https://example.org'", ":env:.no-index='1'"])
+@pytest.mark.parametrize("gpu", [True, False])
+def test_torch_is_that_for_the_processor_where_there_is_no_gpu(
+    lacking, monkeypatch, tmp_path, capsys, config, gpu
+):
+    """An index that the user has set up is used as it is. It is said which torch comes."""
+    (tmp_path / "run.txt").write_text("torch>=2.5\n")
+    monkeypatch.setattr(requirements, "missing", lambda groups: ["torch"] if not lacking else [])
+    monkeypatch.setattr(requirements, "_pip", lambda *arguments: lacking.append(list(arguments)) or 0)
+    monkeypatch.setattr(requirements, "_GPU", (str(tmp_path),) if gpu else ())
+    monkeypatch.setattr(subprocess, "run", lambda *a, **b: subprocess.CompletedProcess(a, 0, config))
+    requirements.need(["run"], str(tmp_path / "stamp"))
+    said = capsys.readouterr().out
+    if config or gpu:
+        assert lacking == [["-r", str(tmp_path / "run.txt")]]
+        assert ("2 to 4 GB" in said) == (not config) and "torch from the index" in said
+    else:
+        assert lacking == [["--index-url", "https://download.pytorch.org/whl/cpu", "torch>=2.5"]]
+        assert "torch for the processor" in said
+
+
+def test_large_downloads_are_said(monkeypatch, tmp_path, capsys):
+    pip = tmp_path / "pip"
+    pip.write_text(
+        "#!/bin/sh\necho Collecting torch; echo '  Downloading torch-2.9-cp310.whl (899.7 MB)'\n"
+        "echo '  Downloading x/rich-1.whl (243 kB)'; echo '  Downloading y-1.whl (1.2 GB)'; exit 3\n"
+    )
+    pip.chmod(0o755)
+    monkeypatch.setattr(requirements, "_pip_command", lambda: [str(pip)])
+    assert requirements._pip("torch") == 3
+    assert capsys.readouterr().out == "  PIP   torch-2.9-cp310.whl: 899.7 MB\n  PIP   y-1.whl: 1.2 GB\n"
+
+
+@pytest.mark.parametrize("prefix, base, wanted", [("/v", "/usr", True), ("/usr", "/usr", False)])
+def test_what_is_a_virtual_environment(monkeypatch, prefix, base, wanted):
+    monkeypatch.setattr(sys, "prefix", prefix)
+    monkeypatch.setattr(sys, "base_prefix", base)
+    assert requirements.is_virtual() == wanted
+
+
+@pytest.mark.parametrize("name, wanted", [("envs/mine", True), ("", False)])
+def test_conda_s_own_environments(monkeypatch, tmp_path, name, wanted):
+    prefix = tmp_path / name
+    (prefix / "conda-meta").mkdir(parents=True)
+    monkeypatch.setattr(sys, "prefix", str(prefix))
+    monkeypatch.setattr(sys, "base_prefix", str(prefix))
+    assert requirements.is_virtual() == wanted
+
+
+@pytest.mark.parametrize(
+    "environment, wanted",
+    [({}, "{}/.venv/bin/python "), ({"VIRTUAL_ENV": "/v"}, "python3 "), ({"CONDA_DEFAULT_ENV": "mine"}, "python3 "),
+     ({"CONDA_DEFAULT_ENV": "base"}, "{}/.venv/bin/python "), ({"PYTHON": "mypython"}, "mypython 1")],
+)  # fmt: skip
+def test_which_python_make_runs(tmp_path, environment, wanted):
+    """An active environment's, else that of .venv; and whether the user has named it."""
+    for name in ("Makefile", "mk"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "python").touch()
+    (tmp_path / "more.mk").write_text('show:\n\t@echo "$$PYTHON $$PYTHON_NAMED"\n')
+    plain = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "CONDA_DEFAULT_ENV", "PYTHON")}
+    plain = {k: v for k, v in plain.items() if not k.startswith(("MAKE", "MFLAGS"))}
+    command = ["make", "-C", tmp_path, "-f", "Makefile", "-f", "more.mk", "--no-print-directory", "show"]
+    said = subprocess.run(command, capture_output=True, text=True, env=plain | environment)
+    assert said.stdout.rstrip("\n") == wanted.replace("{}/", ""), said.stderr
+
+
+# Runs a script or a module as an old Python would.
+OLD = """
+import runpy, sys
+sys.version_info = (3, 8, 1)
+kind, name = sys.argv[1:]
+sys.argv = ["-m" if kind == "-m" else name]
+runpy.run_module(name) if kind == "-m" else runpy.run_path(name, run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    "words", [["-m", "tools.make.build"], ["-m", "layers.train"], ["", "test.py"], ["", "benchmarks/run.py"]]
+)
+def test_an_old_python_is_told_in_one_line(words):
+    """Each way in refuses before a file is read that an old Python cannot read."""
+    done = subprocess.run([sys.executable, "-c", OLD, *words], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode and done.stderr.count("\n") == 1, done.stderr
+    assert "3.10 or newer" in done.stderr and "3.8" in done.stderr
+
+
+def test_the_files_that_tell_it_can_be_read_by_an_old_python():
+    for file in ("tools/__init__.py", "layers/__init__.py", "test.py", "benchmarks/run.py"):
+        ast.parse((ROOT / file).read_text(), feature_version=(3, 7))
 
 
 def test_what_was_there_is_remembered(lacking, monkeypatch, tmp_path):

@@ -43,7 +43,7 @@ def steps(monkeypatch, tmp_path):
     return made
 
 
-RUN = "-m tools.verify.run_cases --layers-dir="
+RUN = "-m tools.cases.run_cases --layers-dir="
 
 
 def test_on_the_host_and_for_races(steps, monkeypatch, capsys):
@@ -53,11 +53,11 @@ def test_on_the_host_and_for_races(steps, monkeypatch, capsys):
         "build plain",
         "build 1",
         RUN[:-1],
-        "-m tools.fuzz --layers-dir",
+        "-m lab.fuzz --layers-dir",
         "build races",
         RUN[:-1],
     ]
-    assert "test" in steps.groups  # tools.fuzz needs hypothesis
+    assert "test" in steps.groups  # lab.fuzz needs hypothesis
     asan, fuzz, races = (step for step in steps.ran if not step.startswith("build"))
     assert (
         asan.endswith(" --device cpu") and races.endswith(" --device cpu") and len({asan, races, fuzz}) == 3

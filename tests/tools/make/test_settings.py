@@ -27,7 +27,7 @@ def test_defaults():
         ["host"],
     )
     assert made.temporary == "build/_tmp" and made.wanted_backends == ["host", "cuda", "hip"]
-    assert made.hint() == "make" and made.hint("verify", LAYER="a b") == "make verify 'LAYER=a b'"
+    assert made.hint() == "make" and made.hint("verify", LAYER="a b") == "make verify LAYER='a b'"
     assert made.suite() == "python test.py" and made.suite("-k x ") == "python test.py -k x"
 
 
@@ -53,7 +53,7 @@ def test_a_folder_elsewhere(tmp_path):
     [
         ({"CXX": "no-such"}, "CXX=no-such: there is no such program"),
         ({"CXX": ""}, "CXX=: there is no such program"),
-        ({"CXX": "g++\n"}, "CXX='g++\\n': there is no such program"),
+        ({"CXX": "g++\n"}, "CXX=g++\\n: there is no such program"),
         ({"CXX": "g++ 'x"}, "there is no such program"),
         ({"NVCC": "no-such"}, "NVCC=no-such: there is no such program"),
         ({"HIPCC": "no-such"}, "HIPCC=no-such: there is no such program"),

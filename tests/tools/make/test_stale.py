@@ -299,6 +299,6 @@ def test_builds_with_other_compilers_share_the_extension_that_makes_calls(layers
     shared, layer = (
         [records[place].shared for records in inputs] for place in ("build", jobs[0].settings.core)
     )
-    assert {"layers/_runtime/_call.abi3.so", "layers/_net/_caffe.desc"} <= inputs[0]["build"].targets.keys()
+    assert {"cuffi/runtime/_call.abi3.so", "cuffi/nets/net/_caffe.desc"} <= inputs[0]["build"].targets.keys()
     assert shared[0] == shared[1] and "mk/rules.mk" in shared[0]
     assert layer[0] != layer[1]

@@ -13,7 +13,7 @@ from support import python_with_torch
 from support.new_layer import ROOT, derive, new_from
 from support.workshop import made_once
 
-from layers._runtime.cases import load_package
+from cuffi.runtime.cases import load_package
 from tools.new_layer.caffe_file import split
 
 CLAMP = r"""// Copyright: somebody.

@@ -29,6 +29,7 @@ from support.new_layer import LOOP, derive, kernel
             + kernel(
                 "Dtype* x, int n",
                 "x[threadIdx.x] = 0;",
+                host="const int n = bottom[0]->num();",
                 launch="Run<Dtype><<<dim3(n, 2), kThreads, n * sizeof(Dtype)>>>(x, n);",
             ),
             "dim3(n, 2)",
@@ -74,3 +75,37 @@ def test_geometry(text, grid, block, shared):
 def test_launches_that_differ_leave_it_to_the_caller():
     launches = "Run<Dtype><<<8, 64>>>(x); Run<Dtype><<<16, 64>>>(x);"
     assert derive(kernel("Dtype* x", "x[threadIdx.x] = 0;", launch=launches))[0]["Run"].grid == "grid"
+
+
+@pytest.mark.parametrize(
+    ("before", "body"),
+    [
+        ("", "extern __shared__ float s[]; x[0] = s[0];"),
+        ("", "extern __shared__ __align__(16) float s[][4]; x[0] = s[0][0];"),
+        ("extern __shared__ float s[];", "x[0] = s[0];"),
+        ("#define S(T, s) extern __shared__ T s[]\n", "S(float, s); x[0] = s[0];"),
+        ("__device__ float* s() { extern __shared__ float own[]; return own; }", "x[0] = *s();"),
+        (
+            "__device__ float* s() { extern __shared__ float own[]; return own; }\n"
+            "__device__ float first() { return *s(); }",
+            "x[0] = first();",
+        ),
+        (
+            "template <typename T> struct Shared { __device__ operator T*() { extern __shared__ int b[]; "
+            "return (T*)b; } };",
+            "float* s = Shared<float>(); x[0] = *s;",
+        ),
+    ],
+)
+def test_a_kernel_with_dynamic_shared_memory_asks_for_its_bytes(before, body):
+    other = "__global__ void Other(float* x) { x[0] = 1; }\n"
+    text = f"{before}\n{other}__global__ void Run(float* x) {{ {body} }}\n"
+    launchers = derive(text)[0]
+    assert [launchers[name].shared for name in ("Run", "Other")] == ["shared_bytes", "0"]
+
+
+def test_two_kernels_with_one_text_ask_for_their_axes():
+    body = "{ x[threadIdx.x] = blockIdx.y; }\n"
+    text = "".join(f"__global__ void {name}(float* x) {body}" for name in ("Run", "Other"))
+    launchers = derive(text + "void go(float* x, dim3 g) { Run<<<g, 8>>>(x); Other<<<g, 8>>>(x); }\n")[0]
+    assert launchers["Run"].grid == launchers["Other"].grid == "dim3(grid_x, grid_y, grid_z)"

@@ -12,7 +12,7 @@ from support.new_layer import LOOP, derive, kernel
         ("Dtype p[]", "void *", "static_cast<Dtype*>(p)"),
         ("const Dtype p", "double", "static_cast<Dtype>(p)"),
         ("const int* p", "const int32_t *", "p"),
-        ("unsigned int* p", "int32_t *", "reinterpret_cast<unsigned int*>(p)"),
+        ("unsigned int* p", "uint32_t *", "reinterpret_cast<unsigned int*>(p)"),
         ("const float* p", "const float *", "p"),
         ("const bool p", "bool", "p"),
         ("unsigned p", "uint32_t", "p"),

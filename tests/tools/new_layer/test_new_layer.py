@@ -119,7 +119,7 @@ def test_layers_of_a_folder_pass_the_suite(tmp_path):
     for name, text in ROW_MAX.items():
         write_file(str(layers_dir / "row_max" / name), text.lstrip())
     passes_the_suite(layers_dir, "my_square", "row_max")
-    cases = [sys.executable, "-m", "tools.verify.run_cases", f"--layers-dir={layers_dir}"]
+    cases = [sys.executable, "-m", "tools.cases.run_cases", f"--layers-dir={layers_dir}"]
     done = python_with_torch.run(cases)
     assert done.returncode == 0 and "wrong: none" in done.stdout, done.stdout + done.stderr
 

@@ -1,0 +1,65 @@
+"""Run what people already have in PyTorch: CUDA kernels, Caffe layers, whole Caffe models, old extensions.
+
+    from cuffi.round import Round   a layer, from the folder layers/round; `make` builds it
+
+Also in this package:
+
+    load, load_inline               build a layer at run time, from a folder or a string
+    caffe_net                       load a whole Caffe model as a torch.nn.Module
+    OnnxSession                     run the ONNX file that a model's to_onnx writes
+    train, caffe, dnn, ffi          modules: train by a solver file; pycaffe; cv2.dnn's Caffe importer; torch.utils.ffi
+    Layer, operator, caffe_layer    the parts of a layer's own Python file
+
+Layers in the folders of LAYERS_DIR are imported in the same way: `from cuffi.my_layer import ...`.
+"""
+
+import importlib
+import sys
+
+if "t" in getattr(sys, "abiflags", ""):
+    raise ImportError(
+        "free-threaded Python cannot load libraries of the stable ABI, as the layers' are: "
+        f"use python{sys.version_info[0]}.{sys.version_info[1]} instead of its t variant"
+    )
+
+from . import folders as _folders
+from . import packages as _packages
+
+_folders.install_finder()
+_packages.adopt(__name__)
+# Each is imported at its first use, so that `import cuffi` does not import torch.
+_PUBLIC = {
+    "load": "loading.load",
+    "load_inline": "loading.load_inline",
+    "CaffeBuildError": "loading.run_make",
+    "adopt": "packages",
+    "Layer": "runtime",
+    "operator": "runtime",
+    "CaffeError": "base",
+    "CaffeTypeError": "base",
+    "CaffeValueError": "base",
+    "CaffeRuntimeError": "base",
+    "caffe_layer": "caffe_layers.call",
+    "caffe_net": "nets.net",
+    "CaffeNet": "nets.net",
+    "OnnxSession": "nets.net.onnx",
+}
+
+
+def __getattr__(name: str):
+    """Import `cuffi.round` at its first use. The error for an unknown name lists the known ones."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+    if name in _PUBLIC:
+        return getattr(importlib.import_module(f".{_PUBLIC[name]}", __name__), name)
+    if _folders.is_part(name):
+        return importlib.import_module(f".{name}", __name__)
+    folders = [*_folders.listed(), *_folders.own()]
+    known = sorted({name for folder in folders for name in _folders.with_file(folder, "__init__.py")})
+    if name in known:
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"no layer {name!r}. There are: {', '.join(known)}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PUBLIC})

@@ -1,0 +1,106 @@
+"""The user's files: find those that a prototxt names, and write files as a whole."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import secrets
+import stat
+from collections.abc import Generator
+from pathlib import Path
+from typing import BinaryIO
+
+
+def named_by(path: str | os.PathLike, name: str) -> str | None:
+    """Find a file or folder that the file `path` names. None if it does not exist.
+
+    The search goes through the working directory, as in Caffe, then the folder of `path`, and then the three folders
+    above that one.
+    """
+    beside = Path(path).resolve().parent
+    folders = (Path(), beside, *list(beside.parents)[:3])
+    return next((str(folder / name) for folder in folders if (folder / name).exists()), None)
+
+
+_PARTIAL = re.compile(r"\.[0-9a-f]{16}\.partial$")
+
+
+@contextlib.contextmanager
+def written_whole(path: str | os.PathLike) -> Generator[BinaryIO]:
+    """Open a file to write. At the end of the block it replaces `path`; if the block fails, nothing changes.
+
+    Several processes may write to the same path: each file is whole. If `path` is a symbolic link, its target is
+    replaced. The file keeps its mode. A device or a pipe is written to directly. What a killed process left behind is
+    removed by the next call for that folder.
+
+    Raises:
+        OSError: as `open` does, with the name of `path`.
+    """
+    path = os.fspath(path)
+    try:
+        known = os.stat(path)
+    except FileNotFoundError:
+        known = None
+    if known is not None and not stat.S_ISREG(known.st_mode):
+        with _named(path), open(path, "wb") as file:
+            yield file
+        return
+    if known is not None:
+        os.close(os.open(path, os.O_WRONLY))  # a file that the user may not write to is refused
+    folder, name = os.path.split(os.path.realpath(path))
+    with _named(path):
+        _sweep(folder)
+        partial, descriptor = _opened(os.path.join(folder, name[:100]))
+        try:
+            with open(descriptor, "wb") as file:
+                if known is not None:
+                    os.fchmod(descriptor, stat.S_IMODE(known.st_mode))
+                yield file
+                file.flush()
+                os.replace(partial, os.path.join(folder, name))
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(partial)
+            raise
+
+
+@contextlib.contextmanager
+def _named(path: str) -> Generator[None]:
+    """Name `path` in an OSError that names no file, such as that of a full disk, or that of the partial file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and (error.filename is None or _PARTIAL.search(str(error.filename))):
+            raise OSError(error.errno, error.strerror, path) from None
+        raise
+
+
+def _opened(base: str) -> tuple[str, int]:
+    """(path, descriptor) of a new partial file. It is locked as long as its process lives."""
+    while True:
+        partial = f"{base}.{secrets.token_hex(8)}.partial"
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_nlink:
+            return partial, descriptor
+        os.close(descriptor)  # another process has swept it before it was locked
+
+
+def _sweep(folder: str) -> None:
+    """Remove partial files whose process is gone."""
+    try:
+        found = [name for name in os.listdir(folder or ".") if _PARTIAL.search(name)]
+    except OSError:  # the file's own error says more
+        return
+    for name in found:
+        partial = os.path.join(folder, name)
+        with contextlib.suppress(OSError):  # a lock that another process holds is an error, too
+            descriptor = os.open(partial, os.O_WRONLY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(partial)
+            finally:
+                os.close(descriptor)

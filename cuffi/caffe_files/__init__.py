@@ -1,0 +1,1 @@
+"""Caffe's files and messages: prototxt, caffemodel, caffe.proto. Nets and Caffe layers read them."""

@@ -1,0 +1,1 @@
+"""Commands that join wings: what `make net` and `make onnx` run."""

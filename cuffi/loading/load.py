@@ -1,0 +1,113 @@
+"""load: build a layer's folder in the cache, and import it."""
+
+import os
+import re
+import warnings
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from types import ModuleType
+
+from ..runtime import CaffeTypeError, CaffeValueError
+from .loaded import imported
+from .recipe import Recipe, check_name, settings_for
+
+SOURCES = (".cu", ".cpp", ".cc")
+# Files that are not needed for a build.
+NOT_BUILT = (".py", ".pyc", ".so", ".desc", ".md", ".partial")
+INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
+
+
+def load(
+    folder: str | os.PathLike | None = None,
+    sources=None,
+    *,
+    arch: str | None = None,
+    backends: Iterable[str] | None = None,
+    **of_torch,
+) -> ModuleType:
+    """Build a layer's folder and import it. If the cache has the build, no compiler starts.
+
+    torch's own load(name, sources) has the same name: a call with sources is that (old_torch/cpp_extension.py).
+
+    Nothing is written to the folder. Its sources are copied to the cache, and the toolkit's make builds them there. Its
+    Python files are imported from the folder, as a package beside the toolkit's `_runtime`.
+
+    Args:
+        folder: the folder of one layer, native (foo.cu, foo.h, __init__.py) or Caffe (foo_layer.hpp, ...), as for
+            `make`.
+        arch: GPU architectures, "sm_90" or "sm_80 sm_90". Default: ARCH in the environment, or this machine's GPUs.
+        backends: one name or several. Default: host; and cuda, if there is nvcc, and a GPU or an arch.
+
+    Returns:
+        The layer's module. The same folder with the same content gives the same module.
+
+    Raises:
+        CaffeTypeError, CaffeValueError: an argument is wrong, or the folder is not a layer's.
+        CaffeBuildError: it does not build. The message has the compiler's output.
+        CaffeRuntimeError: the cache folder, make or a compiler is missing or cannot be used.
+    """
+    if sources is not None or of_torch:
+        from ..old_torch import cpp_extension
+
+        given = {"name": folder, "sources": sources or ()}
+        return cpp_extension.load(**(given | of_torch), arch=arch, backends=backends)
+    path = _checked(folder)
+    if not (path / "cases.py").exists():
+        warnings.warn(
+            f"load: {path} has no cases.py, so the layer cannot be tested",
+            stacklevel=2,
+        )
+    settings, chosen = settings_for("load", arch, backends)
+    files = _files(path)
+    above = Path(os.path.commonpath([path.parent, *(f.parent for f in files)]))
+    recipe = Recipe(
+        name=path.name,
+        files={PurePosixPath(file.relative_to(above)): content for file, content in files.items()},
+        layer=PurePosixPath(path.relative_to(above)),
+        settings=settings,
+        backends=chosen,
+        shown=lambda text, sources: text.replace(str(sources), str(above)),
+    )
+    entry = recipe.built()
+    return imported(path.name, entry, *([] if (path / "__init__.py").exists() else [entry.folder]), path)
+
+
+def _checked(folder) -> Path:
+    try:
+        path = Path(os.path.normpath(Path(os.fspath(folder)).expanduser().absolute()))
+    except TypeError:
+        raise CaffeTypeError(f"load: folder: expected a path, got {folder!r}") from None
+    if not path.is_dir():
+        what = "it is a file" if path.exists() else "there is none"
+        raise CaffeValueError(f"load: folder: expected a layer's folder, got {path}: {what}")
+    check_name("load", path.name)
+    if not any(file.suffix in SOURCES for file in path.rglob("*")):
+        raise CaffeValueError(
+            f"load: folder: expected a layer's folder, got {path}: it holds neither .cu nor .cpp"
+        )
+    return path
+
+
+def _files(folder: Path) -> dict[Path, bytes]:
+    """The content of the folder's files, and of files outside of it that they include by relative paths."""
+    return with_included(
+        file
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+        and file.suffix not in NOT_BUILT
+        and not any(p.startswith(".") or p == "__pycache__" for p in file.relative_to(folder).parts)
+    )
+
+
+def with_included(files: Iterable[Path], folders: Iterable[Path] = ()) -> dict[Path, bytes]:
+    """The content of files, and of those that they include from their own folders or from `folders`."""
+    found, waiting = {}, list(files)
+    while waiting:
+        file = waiting.pop()
+        if file in found:
+            continue
+        found[file] = file.read_bytes()
+        for name in INCLUDE.findall(found[file]) if b"\0" not in found[file] else ():  # not in binary files
+            near = (Path(os.path.normpath(f / os.fsdecode(name))) for f in (file.parent, *folders))
+            waiting += [path for path in near if path.is_file()][:1]
+    return found

@@ -1,0 +1,125 @@
+"""load_inline: build a string of CUDA as a layer, and import it."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from types import ModuleType
+
+from ..runtime import CaffeTypeError, CaffeValueError
+from . import toolkit
+from .loaded import imported
+from .recipe import Recipe, check_name, settings_for
+from .run_make import CaffeBuildError
+
+PROLOGUE = b'#include "caffe_cuda_macro.h"\n'
+
+# Words of an extension of torch/extension.h, and of its kernels.
+OF_TORCH = re.compile(r"#\s*include\s*<(torch|ATen|c10|pybind11)/|\b(torch|at)::Tensor\b")
+KERNEL = re.compile(r"\b__global__\b|<<<")
+
+
+def load_inline(
+    name: str,
+    cuda_source="",
+    declarations=None,
+    functions=None,
+    *,
+    arch: str | None = None,
+    backends: Iterable[str] | None = None,
+    **of_torch,
+) -> ModuleType:
+    """Build a string of CUDA and import it. If the cache has the build, no compiler starts.
+
+    torch's own load_inline(name, cpp_sources, cuda_sources, functions=[...]) has the same name: a call with one of its
+    arguments, or with a string that includes torch/extension.h or names torch::Tensor, is that
+    (old_torch/cpp_extension.py).
+
+    Args:
+        name: the layer's name. Error messages and torch's names of its operators begin with it.
+        cuda_source: the content of a .cu. Caffe's macros are included. If it exports functions (`extern "C" int
+            foo(const float* x, float* y, int64_t count, void* stream)`), the module has these. If it has only kernels,
+            the module has a launcher for each: for the kernel `Twice` of the layer `mine` it is `mine_twice`, and
+            `m.Twice`, `m.twice` and `m.twice_kernel` find it. A kernel `MineTwice` has `mine_twice`, too, `mine` has
+            `mine_kernel`, and `mine_kernel` has `mine_kernel_launch`. `dir(m)` names all. A launcher takes the kernel's
+            own parameters, and grid and block if the source does not determine them.
+        declarations: the declarations of the exported functions, as in a layer's .h. Default: read from the source.
+        arch, backends: as for `load`.
+
+    Returns:
+        A module with the functions, and `layer`, the Layer for `operator`. Pass tensors for C's pointers; `dtype` and
+        `stream` are filled in.
+
+    Raises:
+        CaffeTypeError, CaffeValueError: an argument is wrong.
+        CaffeBuildError: it does not build. The message has the string's line numbers.
+        CaffeRuntimeError: the cache folder, make or a compiler is missing or cannot be used.
+    """
+    if functions is not None or of_torch or (isinstance(cuda_source, str) and OF_TORCH.search(cuda_source)):
+        from ..old_torch import cpp_extension
+
+        names = ("cpp_sources", "cuda_sources")
+        if declarations is None and isinstance(cuda_source, str) and KERNEL.search(cuda_source):
+            names = ("cuda_sources", "cpp_sources")
+        given = dict(zip(names, (cuda_source or "", declarations or ""), strict=True)) | {
+            "functions": functions
+        }
+        return cpp_extension.load_inline(name, **(given | of_torch), arch=arch, backends=backends)
+    _check(name, cuda_source, declarations)
+    settings, chosen = settings_for("load_inline", arch, backends)
+    folder = PurePosixPath(name)
+    # The macros are included by a file of their own, so that each line of the .cu has its number in the string.
+    files = {folder / f"{name}.cu": cuda_source.encode(), folder / "prologue.h": PROLOGUE}
+    if declarations is not None:
+        files[folder / f"{name}.h"] = declarations.encode()
+
+    def prepare(staged: Path) -> None:
+        if declarations is None:
+            _complete(staged / f"{name}.cu")
+
+    def shown(text: str, sources: Path) -> str:
+        return _in_users_lines(text, sources / folder / name, cuda_source)
+
+    entry = Recipe(name, files, folder, settings, chosen, prepare, shown).built()
+    return imported(name, entry, entry.folder)
+
+
+def _check(name, cuda_source, declarations) -> None:
+    check_name("load_inline", name)
+    for argument, value in (("cuda_source", cuda_source), ("declarations", declarations)):
+        if not isinstance(value, str) and not (value is None and argument == "declarations"):
+            raise CaffeTypeError(f"load_inline: {argument}: expected a string, got {value!r}"[:200])
+    if not cuda_source.strip():
+        raise CaffeValueError("load_inline: cuda_source: expected CUDA, got an empty string")
+
+
+def _complete(source: Path) -> None:
+    """Write the declarations, and launchers if the source has only kernels."""
+    command = [sys.executable, "-m", "tools.new_layer.inline", str(source)]
+    done = subprocess.run(command, cwd=toolkit.root(), capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        raise CaffeBuildError((done.stdout + done.stderr).strip())
+
+
+def _in_users_lines(text: str, stem: Path, source: str) -> str:
+    """The compiler's text, with the string's name, and with each line of it that an error names.
+
+    Args:
+        stem: the path of the string's file without its suffix.
+    """
+    # Compilers name a place as "file.cu:3:5:" (g++) or "file.cu(3):" (nvcc).
+    place = re.compile(rf"{re.escape(str(stem))}(\.cu|\.h)([:(])(\d+)")
+    lines, result, named = source.split("\n"), [], {}
+    for line in text.split("\n"):
+        if found := place.search(line):
+            number = int(found[3])
+            if found[1] == ".cu" and number > len(lines):
+                line = place.sub("a launcher made for it", line, count=1)
+            else:
+                named[number] = named.get(number) or found[1] == ".cu"
+        result.append(line.replace(str(stem), stem.name))
+    # nvcc does not quote the line.
+    shown = "\n".join(result)
+    own = [n for n, in_source in named.items() if in_source and lines[n - 1].strip() not in shown]
+    return "\n".join([shown, *(f"line {n}: {lines[n - 1].strip()}" for n in own)])

@@ -1,0 +1,156 @@
+"""A recipe: the sources and settings of a build, and the key of its cache entry."""
+
+import hashlib
+import keyword
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import torch
+
+from ..backends import BACKENDS
+from ..runtime import CaffeTypeError, CaffeValueError, backends_here
+from . import cache, private, toolkit
+from .cache import Entry
+from .run_make import CaffeBuildError, Progress, make
+
+# The __init__.py for a folder without one.
+INIT = '''"""Written by load: the functions that {name}.h declares."""
+
+from cuffi.backends import BACKENDS, HOST
+from cuffi import Layer
+
+layer = Layer(__name__)
+
+
+def __getattr__(function: str):
+    return layer.named(function)
+
+
+def __dir__() -> list[str]:
+    return ["layer", *layer.library(layer.backends()[0]).signatures]
+'''
+
+# The most letters of a name: file names, which have at most 255 letters, contain it.
+MOST_LETTERS = 100
+
+
+@dataclass
+class Recipe:
+    """One layer to be built.
+
+    Attributes:
+        name: the layer's name.
+        files: content by path: the layer's files, and files from elsewhere that they include.
+        layer: the path of the layer's folder.
+        settings: make's settings, by name.
+        backends: the names of the backends to build.
+        prepare: completes the written files before make runs. It gets the layer's folder.
+        shown: replaces names of built files in an error's text by the user's.
+    """
+
+    name: str
+    files: dict[PurePosixPath, bytes]
+    layer: PurePosixPath
+    settings: dict[str, str]
+    backends: tuple[str, ...]
+    prepare: Callable[[Path], None] = lambda folder: None
+    shown: Callable[[str, Path], str] = lambda text, sources: text
+
+    def key(self) -> str:
+        """The digest of everything that decides the content of the libraries."""
+        return key_of(str(self.layer), self.settings, self.backends, self.files)
+
+    def built(self) -> Entry:
+        """The cache entry, which is built now if it does not exist."""
+        entry = Entry(self.name, self.key(), self.layer)
+        if not entry.is_complete():
+            with Progress(self.name) as progress:
+                entry.make(
+                    lambda lock: self._build(entry, progress, lock),
+                    waiting=lambda: progress.step("another process builds it"),
+                )
+        return entry
+
+    def _build(self, entry: Entry, progress: Progress, lock: int) -> None:
+        sources, folder = entry.for_make(entry.sources), entry.for_make(entry.folder)
+        for path, content in self.files.items():
+            (sources / path).parent.mkdir(parents=True, exist_ok=True)
+            (sources / path).write_bytes(content)
+        try:
+            self.prepare(folder)
+            own = {"LAYERS_DIR": str(folder.parent), "LAYERS": self.name}
+            own |= {"BUILD": str(entry.for_make(entry.build)), "PYTHON": sys.executable}
+            own |= {"BACKENDS": " ".join(self.backends), "CORE": core_in(entry.cache)}
+            make(["libraries"], self.settings | own, progress, lock)
+        except CaffeBuildError as error:
+            raise CaffeBuildError(f"{self.name} does not build:\n{self.shown(str(error), sources)}") from None
+        if not (folder / "__init__.py").exists():
+            (folder / "__init__.py").write_text(INIT.format(name=self.name))
+
+
+def core_in(place: Path) -> str:
+    """The folder of the toolkit's own objects, which all entries of a cache share."""
+    core = private.own(place / f"core-{toolkit.digest().hex()[:16]}")
+    return str(cache.for_make(place) / core.name)
+
+
+def check_name(who: str, name) -> str:
+    if not isinstance(name, str):
+        raise CaffeTypeError(f"{who}: name: expected a string, got {name!r}")
+    if not (name.isidentifier() and name.isascii()) or keyword.iskeyword(name) or name.startswith("_"):
+        raise CaffeValueError(f"{who}: name: expected a Python name such as my_layer, got {name!r}")
+    if len(name) > MOST_LETTERS:
+        raise CaffeValueError(f"{who}: name: expected at most {MOST_LETTERS} letters, got {len(name)}")
+    return name
+
+
+def key_of(what, settings: dict[str, str], backends: tuple[str, ...], files: Mapping[Any, bytes]) -> str:
+    """The key of a build: its kind (`what`), settings and files, the toolkit and the compilers."""
+    total = hashlib.sha256(toolkit.digest())
+    words = [word for backend in BACKENDS.values() for word in settings[backend.compiler].split()[:1]]
+    native = toolkit.processor() if settings["HOST_ARCH"] == "native" else ""
+    made_by = [settings, backends, [toolkit.identity(word) for word in words], native, toolkit.writers()]
+    total.update(repr((made_by, what)).encode())
+    for path, content in sorted(files.items()):
+        total.update(f"\n{path} {len(content)}\n".encode())
+        total.update(content)
+    return total.hexdigest()[:32]
+
+
+def settings_for(who: str, arch: str | None, backends: Iterable[str] | None) -> tuple[dict, tuple[str, ...]]:
+    """(make's settings, the backends to build), from the arguments, else the environment, else this machine."""
+    if arch is not None and not isinstance(arch, str):
+        raise CaffeTypeError(f'{who}: arch: expected a string such as "sm_90", got {arch!r}')
+    arch = arch or os.environ.get("ARCH") or "native"
+    arch = _architectures() if arch == "native" else arch
+    settings = {name: os.environ.get(name, "") for b in BACKENDS.values() for name in b.settings}
+    settings |= {"CXX": settings["CXX"] or "g++", "NVCC": toolkit.find_nvcc(), "ARCH": arch or "all-major"}
+    settings["HOST_ARCH"] = settings["HOST_ARCH"] or "native"
+    if backends is None:
+        chosen = tuple(b.name for b in backends_here() if b.on_host or (settings[b.compiler] and arch))
+    else:
+        chosen = tuple(dict.fromkeys([backends] if isinstance(backends, str) else backends))
+        if not chosen or not set(chosen) <= set(BACKENDS):
+            known = ", ".join(f'"{name}"' for name in BACKENDS)
+            raise CaffeValueError(f"{who}: backends: expected some of {known}, got {backends!r}")
+        for compiler in (BACKENDS[name].compiler for name in chosen):
+            if not settings[compiler]:
+                raise CaffeValueError(
+                    f"{who}: backends: no {compiler.lower()} was found (see {compiler} at the top of the toolkit's "
+                    "Makefile)"
+                )
+    compilers = {b.compiler: b.on_host or b.name in chosen for b in BACKENDS.values()}
+    settings = {name: text for name, text in settings.items() if text or name in compilers}
+    return settings | {name: "" for name, used in compilers.items() if not used}, chosen
+
+
+def _architectures() -> str:
+    """The architectures of this machine's GPUs."""
+    if not torch.cuda.is_available():
+        return ""
+    found = {torch.cuda.get_device_capability(i) for i in range(torch.cuda.device_count())}
+    return " ".join(f"sm_{major}{minor}" for major, minor in sorted(found))

@@ -1,0 +1,148 @@
+"""Run the toolkit's make for one layer, with a line of progress and errors that name the user's file."""
+
+import contextlib
+import errno
+import itertools
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ..runtime import CaffeRuntimeError
+from . import toolkit
+
+# make's line for a step: "  NVCC  foo/foo.cu".
+STEP = re.compile(r"  ([A-Z]{2,5}) +(\S.*)")
+FAILED = re.compile(r"  FAIL  (.*): all of it in (.*)")
+# make's line for a layer that is built for the GPU only (tools/make/report.py).
+NO_HOST = "No host library: "
+# A linker that maps its output into memory is killed by SIGBUS (7) on a full tmpfs.
+FULL = re.compile(re.escape(os.strerror(errno.ENOSPC)) + r"|terminated with signal 7\b")
+# The most lines of a compiler's output in an exception.
+MOST_LINES = 120
+
+
+class CaffeBuildError(CaffeRuntimeError):
+    """A layer does not build. The message has the compiler's output."""
+
+
+def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock: int) -> None:
+    """Run the toolkit's make.
+
+    Args:
+        goals: what to make.
+        settings: make's settings, by name.
+        progress: shows each step.
+        lock: an open file that make and the compilers inherit.
+
+    Raises:
+        CaffeBuildError: with the failed step's log.
+        OSError: the disk is full.
+    """
+    program = shutil.which("make") or shutil.which("gmake")
+    for needed, found in (("make", program), *((c, shutil.which(c)) for c in settings["CXX"].split()[:1])):
+        if not found:
+            raise CaffeRuntimeError(
+                f"load: there is no {needed!r}: building a layer needs make and a C++ compiler"
+            )
+    # -k: a kernel that the host cannot run must not stop the build for the GPU.
+    command = [program, "-C", str(toolkit.root()), "--no-print-directory", "-k", f"-j{os.cpu_count() or 2}"]
+    command += [*goals, *(f"{name}={value}" for name, value in settings.items())]
+    # Without the options of a make that runs this process.
+    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        errors="replace", env=environment, pass_fds=(lock,), start_new_session=True, umask=0o077)  # fmt: skip
+    try:
+        lines = list(_told(process.stdout, progress))
+        status = process.wait()
+    except BaseException:  # Ctrl-C, for example: stop the compilers
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+        raise
+    if status:
+        text = failure(lines)
+        if any(FULL.search(line) for line in (text, *lines)):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise CaffeBuildError(text)
+    for line in lines:
+        if line.startswith(NO_HOST):
+            warnings.warn(line, RuntimeWarning, stacklevel=2)
+
+
+def _told(output, progress: "Progress") -> Iterator[str]:
+    for line in output:
+        line = line.rstrip("\n")
+        if step := STEP.fullmatch(line):
+            progress.step(f"{step[1]} {step[2]}")
+        yield line
+
+
+def failure(lines: list[str]) -> str:
+    """The error's text: the logs of the failed steps, or else all that make printed."""
+    texts = []
+    for line in lines:
+        if found := FAILED.fullmatch(line):
+            with contextlib.suppress(OSError):
+                log = Path(found[2]).read_text(errors="replace").strip("\n").split("\n")
+                cut = [f"... and {len(log) - MOST_LINES} lines more"] if len(log) > MOST_LINES else []
+                texts.append("\n".join([*log[:MOST_LINES], *cut]))
+    return "\n".join(texts or [line for line in lines if not STEP.fullmatch(line)])
+
+
+class Progress:
+    """A line of progress, in a terminal or a notebook. Elsewhere nothing is printed."""
+
+    FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+    WIDTH = 78
+
+    def __init__(self, name: str):
+        self.name, self.now, self.began = name, "", time.monotonic()
+        self._write = _writer()
+        self._ended = threading.Event()
+
+    def step(self, text: str) -> None:
+        self.now = text
+
+    def __enter__(self) -> "Progress":
+        if self._write:
+            self._thread = threading.Thread(target=self._turn, name="cuffi progress", daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self._write:
+            self._ended.set()
+            self._thread.join()
+            self._write("\r" + " " * self.WIDTH + "\r")
+
+    def _turn(self) -> None:
+        for frame in itertools.cycle(self.FRAMES):
+            text = f"{frame} building {self.name}  {time.monotonic() - self.began:.1f} s  {self.now}"
+            self._write("\r" + text[: self.WIDTH].ljust(self.WIDTH))
+            if self._ended.wait(0.1):
+                return
+
+
+def _writer() -> Callable[[str], None] | None:
+    """A function that writes the line; None if there is neither a terminal nor a notebook."""
+    notebook = "ipykernel" in sys.modules and type(sys.stdout).__module__.startswith("ipykernel")
+    stream = sys.stdout if notebook else sys.stderr
+
+    def write(text: str) -> None:
+        with contextlib.suppress(OSError, ValueError, UnicodeEncodeError):
+            stream.write(text)
+            stream.flush()
+
+    try:
+        return write if notebook or stream.isatty() else None
+    except (AttributeError, ValueError):  # no stream, or a closed one
+        return None

@@ -1,0 +1,86 @@
+import math
+
+import torch
+import torch.nn.functional as F
+
+from . import KnownLayer
+from ._boxes import overlap_in_pixels, suppressed
+
+
+class FrcnnOutput(KnownLayer):
+    """The boxes found in one image: [1 + boxes, 7, 1, 1], rows (0, left, top, right, bottom, label, score).
+
+    The first row is 0 and six times -1. Bottoms: probabilities [n, classes], offsets [n, 4 * classes], or [n, 8] of
+    which the last four are used, regions [n, 5 or 6] and the image's height and width. Offsets are multiplied by
+    bbox_std, and bbox_mean is added. For each class but the first: the boxes above conf_thr, after non-maximum
+    suppression by iou_thr; of all classes the max_det_num best. No gradient. Files are not written.
+    """
+
+    types = ("FrcnnOutput",)
+    source = "zhaoweicai/cascade-rcnn"
+    bottoms = (4, 4)
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        p, norm = definition.message.frcnn_output_param, definition.message.bbox_reg_param
+        self.check(p.nms_type == "IOU", f"nms_type {p.nms_type} is not known here: port your fork's")
+        sizes = len(norm.bbox_mean), len(norm.bbox_std)
+        both = norm.bbox_mean and norm.bbox_std
+        self.check(not both or sizes == (4, 4), "4 means and deviations are needed")
+        self.mean, self.std = (
+            (tuple(norm.bbox_mean), tuple(norm.bbox_std)) if both else ((0.0,) * 4, (1.0,) * 4)
+        )
+        self.cls_aware, self.least, self.threshold, self.most = (
+            norm.cls_aware,
+            p.conf_thr,
+            p.iou_thr,
+            p.max_det_num,
+        )
+
+    def agree(self, chances, offsets, regions, size):
+        wanted = 4 * chances[1] if self.cls_aware else 8
+        fits = offsets[:2] == (chances[0], wanted) and regions[0] == chances[0] and regions[1] in (5, 6)
+        said = "{} offsets for each probability, and regions of 5 or 6 values, are needed: {}, {} and {}"
+        self.check(fits, said, wanted, chances, offsets, regions)
+        self.check(math.prod(size) == 2, "one height and width are needed, not {}", size)
+
+    def top_shapes(self, *bottoms):
+        return [(1, 7, 1, 1)]  # as in the layer's Reshape
+
+    @torch.no_grad()
+    def forward(self, chances, offsets, regions, size):
+        wide = torch.promote_types(offsets.dtype, torch.float32)
+        chances = chances.to(wide).flatten(1)[:, 1:].t()  # [classes, n]
+        boxes = self.boxes(
+            offsets.to(wide).flatten(1), regions.to(wide).flatten(1), size.to(wide).reshape(2).flip(0)
+        )
+        best, order = chances.sort(dim=1, descending=True, stable=True)
+        boxes = boxes.expand(len(chances), -1, -1).gather(1, order[..., None].expand(*order.shape, 4))
+        kept = suppressed(boxes, best >= self.least, self.threshold, overlap=_overlap)
+        if self.most:
+            flat = torch.where(kept, best, -torch.inf).flatten()
+            chosen = flat.sort(descending=True, stable=True)[1][: self.most]
+            kept = kept & torch.zeros_like(flat, dtype=torch.bool).scatter(0, chosen, True).reshape(
+                kept.shape
+            )
+        labels = torch.arange(1, len(chances) + 1, device=kept.device, dtype=wide)[:, None].expand(kept.shape)
+        zero = torch.zeros_like(best)[..., None]
+        table = torch.cat((zero, boxes, labels[..., None], best[..., None]), 2)[kept]
+        first = F.pad(table.new_zeros(1, 1), (0, 6), value=-1.0)
+        return torch.cat((first, table))[..., None, None]
+
+    def boxes(self, offsets, regions, most):
+        """The decoded boxes, clipped to the image: [classes or 1, n, 4]."""
+        offsets = offsets.unflatten(1, (-1, 4))[:, 1:].transpose(0, 1)
+        offsets = offsets * offsets.new_tensor(self.std) + offsets.new_tensor(self.mean)
+        low, high = regions[:, 1:3], regions[:, 3:5]
+        size = high - low + 1
+        own = size * offsets[..., 2:].exp()
+        first = offsets[..., :2] * size + (low + high) / 2 - (own - 1) / 2
+        return torch.cat((first.clamp(min=0), torch.minimum(first + own - 1, most)), -1)
+
+
+def _overlap(first, second):
+    """Intersection over union in pixels; 0 for a box that ends before it begins."""
+    valid = [(boxes[..., 2:] >= boxes[..., :2]).all(-1) for boxes in (first, second)]
+    return torch.where(valid[0][..., :, None] & valid[1][..., None, :], overlap_in_pixels(first, second), 0)

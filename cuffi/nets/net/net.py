@@ -1,0 +1,637 @@
+"""A Caffe net as a torch.nn.Module."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from operator import length_hint
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.module import _has_any_global_hook
+
+from ...base import (
+    CaffeRuntimeError,
+    CaffeTypeError,
+    CaffeValueError,
+    describe,
+    fx_node,
+    path_of,
+    refuse_script,
+    some,
+)
+from ..stock import StockLayer, blobs_of
+from ..stock.batch_norm import BatchNorm, together
+from ..stock.convolution import Convolution
+from .fused import fused
+from .graph import Graph, Spec, needed
+from .phases import TEST, TRAIN
+from .save import save
+from .schedule import LayerCall, Schedule, calls_of
+from .weights import load
+
+
+@dataclass
+class Phase:
+    """The net in training, or in testing."""
+
+    graph: Graph
+    # By blob: shapes, for the inputs' shapes in the file, and loss weights.
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    loss_weights: dict[str, float] = field(default_factory=dict)
+
+
+class CaffeNet(nn.Module):
+    """A whole Caffe net, made by `caffe_net`.
+
+    Submodules have the layers' names (`net.conv1`; `.` becomes `_`), so `state_dict`, `parameters`, `to`, `compile` and
+    DistributedDataParallel work as for any module. `train()` and `eval()` choose Caffe's phase.
+    """
+
+    def __init__(self, name: str, path: str, phases: dict[str, Phase]):
+        super().__init__()
+        self.net_name, self.path = name, path
+        self.phases = phases
+        self.notes: list[str] = []  # remarks on how the file was read
+        # By layer's name: its submodules. Training and testing may have one each.
+        self.keys: dict[str, list[str]] = {}
+        # By submodule: its layer in the file, and lr_mult and decay_mult of its blobs.
+        self.specs: dict[str, Spec] = {}
+        self.multipliers: dict[str, list[tuple[float, float]]] = {}
+        self.fixed: dict[str, bool] = {}  # submodules whose layer sets its own phase: is it TRAIN?
+        self._schedules: dict[tuple, Schedule] = {}
+        self._fuses = False
+
+    # ------------------------------------------------------------------------------------------ calls
+
+    def forward(self, *inputs: Tensor, end: str | None = None, blobs=None, **named: Tensor):
+        """Run the net.
+
+        Args:
+            inputs, named: tensors for the net's inputs, in their order (`net.inputs`) or by the blobs' names. Batch and
+                image size may differ from the file's, as far as the layers allow.
+            end: a blob or a layer: compute only what it needs, and return it.
+            blobs: names of blobs to return instead of the net's outputs. True: all blobs.
+
+        Returns:
+            the output; if there are several, a dict by their blobs' names. In training, blobs that are part of the
+            loss are outputs, too. `net.loss(outputs)` adds them up. Shapes are Caffe's (`net.shapes`). Dtype and device
+            are those of the parameters, unless autocast chooses another dtype.
+
+        Raises:
+            CaffeTypeError: an input is missing, unknown, or not a tensor.
+            CaffeValueError: `end` or a name in `blobs` is not in the net, or shapes do not fit a layer. The message
+                names the layer and its line in the file.
+            CaffeRuntimeError: a CHECK of a ported layer failed, or the net was built only for the other phase.
+        """
+        compiling = torch.compiler.is_compiling()
+        if not compiling and (node := fx_node(self, self.path, inputs, named)) is not None:
+            return node
+        schedule = self._schedule(end, blobs)
+        values: list[Tensor | None] = [None] * schedule.count
+        self.bind(schedule, values, inputs, named)
+        if compiling:
+            self.run_calls(schedule.calls, values)
+        else:
+            self._run(schedule, values)
+        if schedule.single:
+            return values[schedule.results[0][1]]
+        return {name: values[value] for name, value in schedule.results}
+
+    def loss(self, outputs) -> Tensor:
+        """The sum of the losses among a call's outputs, each times its loss_weight.
+
+        Args:
+            outputs: what the call returned: a tensor, or a dict of tensors by their blobs' names.
+
+        Returns:
+            a tensor without axes, in the losses' dtype.
+
+        Raises:
+            CaffeTypeError: `outputs`, or a loss among them, has another type.
+            CaffeValueError: the phase has no loss, or it is not among the outputs.
+        """
+        weights = self.phase.loss_weights
+        if not weights:
+            raise CaffeValueError(f"{self.path}: no layer makes a loss in phase {self.phase_name}")
+        if isinstance(outputs, Tensor):
+            outputs = {next(iter(weights)): outputs}
+        if not isinstance(outputs, Mapping):
+            raise self._wrong("loss: outputs", "the net's outputs", outputs)
+        total = None
+        for blob, weight in weights.items():
+            if blob not in outputs:
+                raise CaffeValueError(
+                    f"{self.path}: loss: {blob!r} is not among the outputs {', '.join(map(str, some(outputs)))}"
+                )
+            if not isinstance(outputs[blob], Tensor):
+                raise self._wrong(f"loss: {blob!r}", "a tensor", outputs[blob])
+            term = outputs[blob].sum()
+            term = term if weight == 1 else term * weight
+            total = term if total is None else total + term
+        return total
+
+    def _wrong(self, argument: str, wanted: str, got) -> CaffeTypeError:
+        return CaffeTypeError(f"{self.path}: {argument}: expected {wanted}, got {describe(got)}")
+
+    def __prepare_scriptable__(self):
+        refuse_script(self.path)
+
+    def _run(self, schedule: Schedule, values: list) -> None:
+        calls = iter(schedule.calls)
+        norms = [layer for key in schedule.norms if isinstance(layer := self._modules[key], BatchNorm)]
+        try:
+            with together(norms) if norms else nullcontext():
+                self.run_calls(calls, values)
+        except torch.OutOfMemoryError:
+            raise
+        except (ValueError, TypeError, RuntimeError, IndexError) as error:
+            failed = schedule.calls[~length_hint(calls)]  # the calls that are left come after it
+            raise self.failed(self.specs[failed.key], error) from error
+
+    def failed(self, spec: Spec, error: Exception) -> Exception:
+        """A layer's error, with the layer's name and line."""
+        kind = CaffeRuntimeError
+        if isinstance(error, ValueError | TypeError):
+            kind = CaffeValueError if isinstance(error, ValueError) else CaffeTypeError
+        return kind(f"{self.path}, line {spec.line}: layer {spec.name!r} ({spec.type}): {error}")
+
+    def run_calls(self, calls: Iterable[LayerCall], values: list) -> None:
+        """Run the layers, and put their tops into the list of values."""
+        # torch.compile itself decides what to overwrite, and a global hook may keep any tensor.
+        modules, write_over = self._modules, not (torch.compiler.is_compiling() or _has_any_global_hook())
+        untracked = not torch.is_grad_enabled()
+        fuses = self._fuses and write_over and _may_keep()
+        done: set[str | None] = set()
+        for key, bottoms, tops, cut, scale, over, norm, in_place, last in calls:
+            module = modules[key]
+            if fuses and norm and (made := self._fused(key, *norm, values[bottoms[0]], done)) is not None:
+                pass
+            elif key in done:
+                made = values[bottoms[0]]
+            # No variable for the bottoms: a tensor should be freed as soon as the module drops it.
+            elif cut or len(bottoms) != 1:
+                if isinstance(module, StockLayer) and not torch._C._is_tracing():
+                    module.agree(*[values[b].shape for b in bottoms])
+                made = module(*[values[b].detach() if i in cut else values[b] for i, b in enumerate(bottoms)])
+            elif scale is not None:
+                after = modules[scale]
+                if _hooked(after):
+                    made = after(module(values[bottoms[0]]))
+                else:
+                    made = module(values[bottoms[0]], *after.own_blobs())
+            elif (
+                over
+                and write_over
+                and (in_place or untracked)
+                and not any(map(_hooked, map(modules.get, over)))
+            ):
+                made = module(values[bottoms[0]], True)
+            else:
+                made = module(values[bottoms[0]])
+            for i in last:
+                values[i] = None
+            if len(tops) != 1:
+                for i, top in zip(tops, made, strict=True):
+                    values[i] = top
+            else:
+                values[tops[0]] = made if isinstance(made, Tensor) else made[0]
+            del made
+
+    def _fused(
+        self, key: str, norm: str, scale: str | None, activation: str | None, x: Tensor, done: set
+    ) -> Tensor | None:
+        """The top of a Convolution together with the layers after it. Adds the calls that it replaces to `done`."""
+        find = self._modules.get
+        modules = [find(key), find(norm), find(scale)]
+        if any(module is not None and _hooked(module) for module in modules):
+            return None
+        after = find(activation)
+        after = None if after is not None and _hooked(after) else after
+        if (made := fused(*modules, after, x)) is None:
+            return None
+        top, activates = made
+        done.update((norm, activation if activates else norm))
+        return top
+
+    def bind(self, schedule: Schedule, values: list, inputs: tuple, named: dict) -> None:
+        """Check the inputs, and put them into the list of values."""
+        # torch.onnx.export(dynamo=False) also passes forward's other arguments, which are None.
+        if len(inputs) > len(schedule.inputs) and torch.onnx.is_in_onnx_export():
+            warnings.warn(
+                f"{self.path}: torch.onnx.export(dynamo=False) fixes what depends on values, and does not know every "
+                "layer. net.to_onnx(path) writes the file, and compares every blob",
+                stacklevel=3,
+            )
+        while len(inputs) > len(schedule.inputs) and inputs[-1] is None:
+            inputs = inputs[:-1]
+        if len(inputs) > len(schedule.inputs):
+            raise CaffeTypeError(
+                f"{self.path}: {len(inputs)} inputs were given; the net has {', '.join(some(self.inputs)) or 'none'}"
+            )
+        for (_, value), tensor in zip(schedule.inputs[: len(inputs)], inputs, strict=True):
+            values[value] = tensor
+        places = dict(schedule.inputs)
+        for name, tensor in named.items():
+            if name not in places:
+                raise CaffeTypeError(
+                    f"{self.path}: no input {name!r}. There are: {', '.join(some(places)) or 'none'}"
+                )
+            if values[places[name]] is not None:
+                raise CaffeTypeError(f"{self.path}: input {name!r} came twice")
+            values[places[name]] = tensor
+        for name, value in schedule.inputs:
+            if values[value] is None and value in schedule.used:
+                raise self._missing(name, value, schedule)
+            if values[value] is not None and not isinstance(values[value], Tensor):
+                raise CaffeTypeError(
+                    f"{self.path}: input {name!r}: expected a tensor, got {type(values[value]).__name__}"
+                )
+
+    def _missing(self, name: str, value: int, schedule: Schedule) -> CaffeTypeError:
+        readers = [self.specs[call.key].name for call in schedule.calls if value in call.bottoms]
+        return CaffeTypeError(
+            f"{self.path}: input {name!r} is missing; {', '.join(readers[:4]) or 'the output'} needs it. "
+            f"To compute less: end='...'"
+        )
+
+    # ------------------------------------------------------------------------------------------ schedules
+
+    def _schedule(self, end, blobs) -> Schedule:
+        if isinstance(blobs, str):
+            raise self._wrong("blobs", "a list of names of blobs", blobs)
+        try:
+            key = (self.training, end, blobs if blobs is None or blobs is True else tuple(blobs))
+            schedule = self._schedules.get(key)
+        except TypeError:
+            given = f"{describe(end)} and {describe(blobs)}"
+            raise CaffeTypeError(f"{self.path}: end, blobs: expected names of blobs, got {given}") from None
+        if schedule is None:
+            schedule = self._schedules[key] = self.make_schedule(*key)
+        return schedule
+
+    def make_schedule(self, training: bool, end: str | None = None, blobs=None) -> Schedule:
+        """Make the schedule of a forward in that phase that returns these outputs."""
+        phase = self._phase(training)
+        graph = phase.graph
+        single = False
+        if end is not None:
+            names = self._tops_of(graph, end)
+            single = len(names) == 1
+        elif blobs is True:
+            names = list(graph.latest)
+        elif blobs is not None:
+            names = list(blobs)
+        else:
+            names = [*graph.outputs, *(b for b in phase.loss_weights if b not in graph.outputs)]
+            single = len(names) == 1
+            if silenced := not names and [
+                b for s in graph.steps if s.spec.type == "Silence" for b in s.spec.bottoms
+            ]:
+                said = f"{self.path}: no outputs: Silence reads {', '.join(some(silenced, 5))}"
+                warnings.warn(f"{said}. Choose one: end={silenced[-1]!r} or blobs=[...]", stacklevel=4)
+        for name in names:
+            if name not in graph.latest:
+                raise CaffeValueError(
+                    f"{self.path}: no blob {name!r}. There are: {', '.join(some(graph.latest))}"
+                )
+        results = tuple((name, graph.latest[name]) for name in names)
+        return self._scheduled(graph, results, bool(end or blobs), single)
+
+    def _scheduled(self, graph: Graph, results: tuple, partly: bool, single: bool) -> Schedule:
+        wanted = {value for _, value in results}
+        steps = needed(graph.steps, wanted) if partly else graph.steps
+        calls = calls_of(self._modules, [s for s in steps if s.key], wanted)
+        read = {value for call in calls for value in call.bottoms} | wanted
+        return Schedule(
+            tuple(calls),
+            len(graph.names),
+            tuple(graph.inputs.items()),
+            tuple([value for value in tuple(graph.inputs.values()) if value in read]),
+            results,
+            single,
+            tuple([call.key for call in calls if isinstance(self._modules[call.key], BatchNorm)]),
+        )
+
+    def values_of(self, values: Iterable[int], inputs: dict[str, Tensor]) -> list[Tensor]:
+        """Values of this phase's graph by their numbers, such as a top that a later layer overwrites in Caffe.
+
+        Args:
+            values: numbers, of `phase.graph.steps[i].tops`.
+            inputs: tensors by the blobs of the inputs.
+        """
+        key = (self.training, "values", tuple(values))
+        if key not in self._schedules:
+            graph = self.phase.graph
+            results = tuple((graph.names[value], value) for value in values)
+            self._schedules[key] = self._scheduled(graph, results, True, False)
+        schedule = self._schedules[key]
+        found: list[Tensor | None] = [None] * schedule.count
+        self.bind(schedule, found, (), {k: v for k, v in inputs.items() if k in self.phase.graph.inputs})
+        self._run(schedule, found)
+        return [found[value] for value in values]
+
+    def _tops_of(self, graph: Graph, end: str) -> list[str]:
+        if end in graph.latest:
+            return [end]
+        for step in graph.steps:
+            if step.spec.name == end:
+                return list(step.spec.tops)
+        raise CaffeValueError(
+            f"{self.path}: end: no blob or layer {end!r}. Blobs: {', '.join(some(graph.latest))}"
+        )
+
+    def _phase(self, training: bool) -> Phase:
+        name = TRAIN if training else TEST
+        if name not in self.phases:
+            why = f": {note}" if (note := self.notes_on(name)) else ""
+            raise CaffeRuntimeError(
+                f"{self.path}: the net was built only for phase {next(iter(self.phases))}{why}"
+            )
+        return self.phases[name]
+
+    def notes_on(self, phase: str) -> str:
+        """Why the net was built without this phase, though both were wanted. Empty if it was not."""
+        return next((note for note in self.notes if note.startswith(f"no {phase}: ")), "")
+
+    # -------------------------------------------------------------------------------------- what it is
+
+    @property
+    def phase_name(self) -> str:
+        """'TRAIN' after `train()`, 'TEST' after `eval()`."""
+        return TRAIN if self.training else TEST
+
+    @property
+    def phase(self) -> Phase:
+        """The graph, the shapes and the loss weights of this phase. CaffeRuntimeError if it was not built."""
+        return self._phase(self.training)
+
+    @property
+    def inputs(self) -> list[str]:
+        """The names of the input blobs of this phase, in the order of a call's tensors."""
+        return list(self.phase.graph.inputs)
+
+    @property
+    def outputs(self) -> list[str]:
+        """The names of the blobs that a call returns in this phase: blobs that no layer reads, and losses."""
+        return [name for name, _ in self._schedule(None, None).results]
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The blobs' shapes in this phase, by name, for the inputs' shapes in the file."""
+        return self.phase.shapes
+
+    def get_layer(self, key: str) -> nn.Module:
+        """A submodule by its own name.
+
+        Args:
+            key: the name that `state_dict` has: the layer's name, with `_` for `.`.
+
+        Returns:
+            The submodule.
+
+        Raises:
+            CaffeValueError: no layer has that name. The message lists the names.
+        """
+        if not isinstance(key, str) or key not in self._modules:
+            known = ", ".join(some(self._modules))
+            raise CaffeValueError(f"{self.path}: get_layer: no layer {key!r}. There are: {known}")
+        return self._modules[key]
+
+    @property
+    def layers(self) -> dict[str, nn.Module]:
+        """The layers of this phase by Caffe's names. Types that compute nothing, such as Input, have none."""
+        steps = self.phase.graph.steps
+        return {s.spec.name: self._modules[s.key] for s in steps if s.key}
+
+    def parameter_groups(self, lr: float, weight_decay: float = 0.0) -> list[dict]:
+        """Groups for a torch optimizer: each parameter with lr * lr_mult and weight_decay * decay_mult.
+
+        Args:
+            lr, weight_decay: numbers: a solver's base_lr and weight_decay.
+
+        Returns:
+            a dict with `params`, `lr`, `weight_decay`, `lr_mult` and `decay_mult` for each pair of multipliers.
+            Parameters that require no gradient are left out. A shared parameter is in the group of its first layer.
+
+        Raises:
+            CaffeTypeError: `lr` or `weight_decay` is not a number.
+        """
+        for name, value in (("lr", lr), ("weight_decay", weight_decay)):
+            if isinstance(value, bool) or not isinstance(value, (numbers.Real, Tensor)):
+                raise self._wrong(f"parameter_groups: {name}", "a number", value)
+        groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+        seen: set[int] = set()
+        for key, module in self.named_children():
+            blobs = [blob for _, blob in blobs_of(module)]
+            known = list(zip(blobs, self.multipliers.get(key, ()), strict=False))
+            # A submodule that the user put here may have parameters that the file does not have.
+            for parameter, both in known + [(parameter, (1.0, 1.0)) for parameter in module.parameters()]:
+                trained = isinstance(parameter, nn.Parameter) and parameter.requires_grad
+                if trained and id(parameter) not in seen:
+                    seen.add(id(parameter))
+                    groups.setdefault(both, []).append(parameter)
+        return [
+            {
+                "params": parameters,
+                "lr": lr * mult,
+                "weight_decay": weight_decay * decay,
+                "lr_mult": mult,
+                "decay_mult": decay,
+            }
+            for (mult, decay), parameters in groups.items()
+        ]
+
+    # -------------------------------------------------------------------------------------------- data
+
+    def data_loaders(self, *, passes: int | None = None, workers: int = 0, seed: int = 0) -> dict:
+        """The data layers of this phase, as torch DataLoaders.
+
+            for batch in net.data_loaders(passes=1)["data"]:
+                outputs = net(**batch)
+
+        Data reads an LMDB (package lmdb) or a LevelDB (plyvel), ImageData a list of images (opencv-python-headless),
+        HDF5Data a list of files (h5py). `transform_param` is applied as in Caffe: (x - mean) * scale of a random crop
+        in TRAIN, of the centre in TEST, channels in the order blue, green, red. Paths are relative to the working
+        directory, the prototxt's folder, or a folder above it.
+
+        Args:
+            passes: how many times to go through the data. None: endlessly, as Caffe does.
+            workers: the number of processes that read.
+            seed: for the order, the crops and the mirroring.
+
+        Returns:
+            by layer's name, a DataLoader of dicts: float32 tensors by blob, [batch_size, ...].
+
+        Raises:
+            CaffeValueError: a source is missing or damaged, or a field is unknown. The message names the layer's line.
+            CaffeRuntimeError: a package is missing.
+        """
+        from ..data import data_loaders
+
+        return data_loaders(self, passes=passes, workers=workers, seed=seed)
+
+    # ----------------------------------------------------------------------------------------- weights
+
+    def load_caffemodel(self, path, *more):
+        """Load the parameters of .caffemodel or .caffemodel.h5 files, by the layers' names.
+
+        Values are converted to each parameter's dtype, on its device.
+
+        Args:
+            path, more: the files. If several have a layer, the last one wins.
+
+        Returns:
+            a report: layers that were loaded, layers without weights, and layers that only the files have.
+
+        Raises:
+            CaffeTypeError: an argument is not a path.
+            CaffeValueError: a file is not a caffemodel, or a layer's blobs have another number or shape. Nothing is
+                loaded from such a file.
+            CaffeRuntimeError: an .h5 file needs h5py, which is missing.
+            OSError: a file cannot be read.
+        """
+        return load(self, [path_of(f"{self.path}: load_caffemodel: path", p) for p in (path, *more)])
+
+    def save_caffemodel(self, path) -> None:
+        """Write a .caffemodel in today's format, which Caffe and its tools can read, in float32.
+
+        Args:
+            path: the file.
+
+        Raises:
+            CaffeTypeError: not a path.
+            CaffeValueError: the name ends in .h5 or .hdf5. HDF5 is read, and not written.
+            OSError: the file cannot be written. An older file stays.
+        """
+        save(self, path_of(f"{self.path}: save_caffemodel: path", path))
+
+    def to_onnx(self, path, *, dynamic_batch: bool = True):
+        """Write the net in phase TEST as ONNX, run it by onnxruntime, and compare every blob with this net.
+
+        Inputs and outputs have the blobs' names. DetectionOutput becomes ONNX's NonMaxSuppression. PATH.json gets the
+        certificate. A ported layer becomes a node of the domain "cuffi". `OnnxSession` runs such a file, whose batch
+        size is that of `net.shapes`. A net on another device is copied to the processor.
+
+        Args:
+            path: the file to write. What is there is replaced when the new file is whole.
+            dynamic_batch: leave the batch's size free, if the net allows it.
+
+        Returns:
+            the certificate: `agrees`, `blobs` (name, shape, difference), `dynamic_batch`, `domains`, `ported` (type:
+            folder), `runs` (what runs the file). Print it.
+
+        Raises:
+            CaffeRuntimeError: a package is missing (onnx, onnxscript, onnxruntime), or a layer cannot be exported, such
+                as a Python layer.
+            CaffeTypeError: `path` is no path, or the net's numbers are not float32.
+            OSError: the file cannot be written.
+        """
+        from .onnx import to_onnx
+
+        return to_onnx(self, path, dynamic_batch=dynamic_batch)
+
+    def fuse(self, fuses: bool = True) -> CaffeNet:
+        """Make the net faster for inference: weights rest from now on.
+
+        In eval, where no gradient is recorded (torch.no_grad, torch.inference_mode), a Convolution then computes the
+        BatchNorm and the Scale after it, too: with s = scale / sqrt(variance + eps) it has the weights weight * s and
+        the bias (bias - mean) * s + shift. These are kept from call to call. On a GPU, layers/depthwise_conv computes
+        one with a group for each channel, and the ReLU or ReLU6 after it. Parameters and state_dict do not change. A
+        hook on one of the layers, torch.compile and the capture of a CUDA graph see the layers one by one.
+
+        An assignment, an operation in place (`weight.mul_(2)`), `to` and `load_state_dict` are noticed: the next call
+        has the new weights. A write through `weight.data` or a numpy array is not: call `fuse()` again.
+
+        Args:
+            fuses: False: one layer after the other again.
+
+        Returns:
+            the net.
+
+        Raises:
+            CaffeTypeError: `fuses` is no bool.
+        """
+        if not isinstance(fuses, bool):
+            raise self._wrong("fuse: fuses", "a bool", fuses)
+        self._fuses = fuses
+        for module in self.modules():
+            if isinstance(module, Convolution):
+                module.reset()
+        return self
+
+    def share_with(self, other: CaffeNet) -> CaffeNet:
+        """Use another net's blobs, in the layers that have the same name. Both nets must be on one device.
+
+        Args:
+            other: the net whose blobs are taken. Training one net then trains both.
+
+        Returns:
+            this net.
+
+        Raises:
+            CaffeTypeError: `other` is not a CaffeNet.
+            CaffeValueError: a layer's blobs differ in number or in shape.
+        """
+        if not isinstance(other, CaffeNet):
+            raise self._wrong("share_with: other", "a CaffeNet", other)
+        for name, keys in self.keys.items():
+            theirs = next(
+                (b for key in other.keys.get(name, ()) if (b := blobs_of(other.get_layer(key)))), []
+            )
+            for key in keys:
+                own = blobs_of(module := self.get_layer(key))
+                if not own or not theirs:
+                    continue
+                if [b.shape for _, b in own] != [b.shape for _, b in theirs]:
+                    shapes = " and ".join(str([list(b.shape) for _, b in blobs]) for blobs in (own, theirs))
+                    raise CaffeValueError(f"{self.path}: share_with: layer {name!r}: blobs of {shapes}")
+                for (attribute, _), (_, blob) in zip(own, theirs, strict=True):
+                    setattr(module, attribute, blob)
+        return self
+
+    def __getstate__(self) -> dict:
+        return self.__dict__ | {"_schedules": {}}
+
+    def _apply(self, fn, *args, **kwargs) -> CaffeNet:
+        """torch's hook for `to`, `double` and `cuda`. Buffers that layers share stay shared, as parameters do."""
+        places = [(layer._buffers, name) for layer in self.children() for name in layer._buffers]
+        before = [buffers[name] for buffers, name in places]
+        super()._apply(fn, *args, **kwargs)
+        moved = {}
+        for (buffers, name), old in zip(places, before, strict=True):
+            buffers[name] = moved.setdefault(id(old), buffers[name])
+        return self
+
+    def __setattr__(self, name: str, value) -> None:
+        super().__setattr__(name, value)
+        # Schedules join layers by their types, and a submodule may have been replaced.
+        if isinstance(value, nn.Module):
+            self._schedules.clear()
+
+    def train(self, mode: bool = True) -> CaffeNet:
+        if not isinstance(mode, bool):
+            raise self._wrong("train: mode", "a bool", mode)
+        self._phase(mode)
+        super().train(mode)
+        for key, training in self.fixed.items():
+            self.get_layer(key).train(training)
+        return self
+
+
+def _may_keep() -> bool:
+    """May a call use fused weights of an earlier call, and keep its own (fused.py)? Not while a gradient is recorded,
+    nor while something records its operators or captures a graph, which would then contain the kept weights."""
+    if torch.is_grad_enabled() or torch._C._len_torch_dispatch_stack() or torch._C._is_tracing():
+        return False
+    captured = torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
+    return not captured and torch._C._functorch.peek_interpreter_stack() is None
+
+
+def _hooked(module: nn.Module) -> bool:
+    """Does this module have hooks? Then it must be called."""
+    forward = module._forward_hooks or module._forward_pre_hooks
+    return bool(forward or module._backward_hooks or module._backward_pre_hooks)

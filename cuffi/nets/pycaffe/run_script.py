@@ -1,0 +1,54 @@
+"""python -m cuffi.caffe script.py args: run a pycaffe script unedited."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+
+from ..net.python_layer import public_face
+from ..python2 import Tree, folders_of_user
+
+USAGE = """\
+{name} script.py [arguments]
+
+Runs a Python 2 or 3 script, or a notebook, that imports caffe, unedited. Its folder comes first on sys.path, as with
+`python script.py`."""
+
+
+def main(name: str, arguments: list[str], usage: str = USAGE, language: int = 0) -> int:
+    """Run the script that is the first argument, with the others. Returns the exit status.
+
+    Args:
+        language: 3: a script that is valid in both versions of Python runs as Python 3.
+    """
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(usage.format(name=name))
+        return 0 if arguments else 2
+    path = Path(arguments[0])
+    if not path.is_file():
+        print(f"{name}: there is no file {path.absolute()}", file=sys.stderr)
+        return 2
+    sys.argv = list(arguments)
+    sys.path[0] = str(path.resolve().parent)
+    Tree.running = tree = Tree((), {"caffe": public_face}, folders_of_user)
+    main_module = types.ModuleType("__main__")
+    main_module.__file__, main_module.__package__ = str(path), None
+    sys.modules["__main__"] = main_module
+    try:
+        tree.run(path, vars(main_module), language)
+    except Exception as error:  # also to show a notebook's lines instead of those of its JSON
+        show(error)
+        return 1
+    return 0
+
+
+def show(error: Exception) -> None:
+    """Print the user's own lines of a traceback, and the error."""
+    import traceback
+
+    own = str(Path(__file__).resolve().parents[2])
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(own)
+    ]
+    print("".join(traceback.format_list(frames)) + f"{type(error).__name__}: {error}", file=sys.stderr)

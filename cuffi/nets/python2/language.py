@@ -1,0 +1,270 @@
+"""Python 2's builtins, its division and the methods that its types had."""
+
+from __future__ import annotations
+
+import builtins
+import codecs
+import decimal
+import functools
+import importlib
+import io
+import math
+import operator
+import sys
+import warnings
+from collections.abc import ItemsView, KeysView, ValuesView
+from pathlib import Path
+
+import numpy as np
+
+from .old_numpy import augment, equal, formatted, item, scalar, store, unequal
+
+# By ast's operator: the name of operator.iadd and the like.
+AUGMENTED = {"Add": "add", "Sub": "sub", "Mult": "mul", "Mod": "mod", "Pow": "pow", "FloorDiv": "floordiv",
+             "BitAnd": "and", "BitOr": "or", "BitXor": "xor", "LShift": "lshift", "RShift": "rshift",
+             "Div": "truediv"}  # fmt: skip
+_VIEWS = (type({}.keys()), type({}.values()), type({}.items()), KeysView, ValuesView, ItemsView)
+
+
+def _is_whole(value) -> bool:
+    """Is it an integer, or an array of integers?"""
+    kind = type(value)
+    if kind is float:
+        return False
+    return (
+        kind is int
+        or isinstance(value, int | np.integer)
+        or (kind is np.ndarray and value.dtype.kind in "iub")
+    )
+
+
+def divided(a, b):
+    """Python 2's `a / b`: rounded down if both are integers, including numpy's."""
+    return a // b if _is_whole(a) and _is_whole(b) else a / b
+
+
+def divide(a, b):
+    """Python 2's `a /= b`. An array is divided in place."""
+    if isinstance(a, np.ndarray):
+        (np.floor_divide if _is_whole(a) and _is_whole(b) else np.true_divide)(a, b, out=a)
+        return a
+    return divided(a, b)
+
+
+def divided_unsure(a, b):
+    """Like `divided`, for a file that may be Python 3: warns once per line where it makes a difference."""
+    if _is_whole(a) and _is_whole(b) and np.any(np.mod(a, b) if np.all(b) else False):
+        frame = sys._getframe(1)
+        where = f"{frame.f_code.co_filename}, line {frame.f_lineno}"
+        warnings.warn(f"{where}: `/` of integers rounds down, as in Python 2. If this is a Python 3 file, say so in "
+                      "its first line: #!/usr/bin/env python3", stacklevel=2)  # fmt: skip
+    return divided(a, b)
+
+
+def _number(kind):
+    """int(x) and float(x), also for an array with one element, as in numpy until 2.4."""
+    return lambda value: kind(scalar(value))
+
+
+def _compared(compare):
+    """Python 2's `a < b` and the like: None is less than anything else."""
+
+    def call(a, b):
+        try:
+            return compare(a, b)
+        except TypeError:
+            if a is not None and b is not None:
+                raise
+            return compare(a is not None, b is not None)
+
+    return call
+
+
+def index(value):
+    """A slice's bound: numpy before 1.12 accepted a whole float."""
+    if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "iu":
+        return value.item()
+    if isinstance(value, float | np.floating) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"):
+        return int(value) if np.size(value) == 1 and value == int(value) else value
+    return value
+
+
+# ---------------------------------------------------------------------------------------------- methods
+
+
+def _listed(method):
+    """`d.keys()` as a list."""
+
+    @functools.wraps(method)
+    def call(*args, **kwargs):
+        found = method(*args, **kwargs)
+        return list(found) if isinstance(found, _VIEWS) else found
+
+    return call
+
+
+def _decode(text: str):
+    """str.decode: returns text unchanged; 'hex' and 'base64' are codecs of bytes."""
+
+    def decode(encoding="ascii", errors="strict"):
+        is_binary = encoding.lower() in ("hex", "base64", "zlib", "bz2")
+        return codecs.decode(text.encode("latin-1"), encoding) if is_binary else text
+
+    return decode
+
+
+def _sort(items: list):
+    """list.sort(cmp, key, reverse)."""
+
+    def sort(cmp=None, key=None, reverse=False):
+        items.sort(key=functools.cmp_to_key(cmp) if cmp else key, reverse=reverse)
+
+    return sort
+
+
+# Methods that accepted strings and now need bytes: of LMDB transactions and cursors, and of protobuf messages.
+_OF_LMDB = ("put", "get", "delete", "set_key", "set_range")
+_OF_MESSAGES = ("ParseFromString", "MergeFromString", "FromString")
+
+
+def _of_bytes(method):
+    """The method, with text converted to bytes. Text that `opened` read becomes the file's bytes again."""
+
+    @functools.wraps(method)
+    def call(*args, **kwargs):
+        args = (arg.encode("utf-8", "surrogateescape") if isinstance(arg, str) else arg for arg in args)
+        return method(*args, **kwargs)
+
+    return call
+
+
+# Old methods, by name, for objects that no longer have them.
+METHODS = {
+    "has_key": lambda owner: owner.__contains__,
+    "iterkeys": lambda owner: lambda: iter(owner.keys()),
+    "itervalues": lambda owner: lambda: iter(owner.values()),
+    "iteritems": lambda owner: lambda: iter(owner.items()),
+    "next": lambda owner: owner.__next__,
+    "decode": _decode,
+    "tostring": lambda owner: owner.tobytes,  # of numpy's and array's arrays
+    "keys": None,
+    "values": None,
+    "items": None,
+    "sort": None,
+    **dict.fromkeys((*_OF_LMDB, *_OF_MESSAGES)),
+}
+
+
+def method(owner, name: str):
+    """`owner.name`, as a method of Python 2."""
+    if type(owner) is list and name == "sort":
+        return _sort(owner)
+    try:
+        own = getattr(owner, name)
+    except AttributeError:
+        make = METHODS[name]
+        try:
+            return make(owner) if make else getattr(owner, name)
+        except AttributeError:
+            raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}") from None
+    if name in _OF_MESSAGES:
+        return _of_bytes(own)
+    if name in _OF_LMDB:
+        lmdb = sys.modules.get("lmdb")
+        return _of_bytes(own) if lmdb and isinstance(owner, lmdb.Transaction | lmdb.Cursor) else own
+    return _listed(own) if name in ("keys", "values", "items") else own
+
+
+# --------------------------------------------------------------------------------------------- builtins
+
+
+class _File(io.TextIOWrapper):
+    """A file that was opened as text, which also accepts bytes, and keeps bytes that are not text."""
+
+    def write(self, text):
+        return super().write(text.decode(self.encoding, self.errors) if isinstance(text, bytes) else text)
+
+
+def opened(path, mode="r", *args, **kwargs):
+    """open: mode 'U' is accepted; any bytes can be read as text; bytes may be written."""
+    plain = mode.replace("U", "").replace("t", "")
+    plain = plain if set(plain) & set("rwax") else "r" + plain
+    if "b" in plain or args or kwargs:
+        return builtins.open(path, plain, *args, **kwargs)
+    newline = None if "U" in mode else "\n"
+    binary = builtins.open(path, plain + "b")  # noqa: SIM115 - the text file closes it
+    text = _File(binary, "utf-8", "surrogateescape", newline)
+    text.mode = plain
+    return text
+
+
+def rounded(number, ndigits=0):
+    """round: returns a float; halves are rounded away from zero."""
+    number = scalar(number)
+    if not isinstance(number, float | int | np.number) or not math.isfinite(number):
+        return builtins.round(number, ndigits)
+    exponent = decimal.Decimal(1).scaleb(-ndigits)
+    with decimal.localcontext(decimal.Context(prec=400)):
+        return float(decimal.Decimal(float(number)).quantize(exponent, decimal.ROUND_HALF_UP))
+
+
+def ordered(items, cmp=None, key=None, reverse=False):
+    """sorted, with `cmp`."""
+    return builtins.sorted(items, key=functools.cmp_to_key(cmp) if cmp else key, reverse=reverse)
+
+
+def mapped(function, *several):
+    """map: a list; None pairs."""
+    function = {int: OLD_BUILTINS["__int__"], float: OLD_BUILTINS["__float__"]}.get(function, function)
+    return list(map(function, *several)) if function else list(zip(*several, strict=False))
+
+
+def run_file(path, globals_=None, locals_=None):
+    """execfile."""
+    from .convert import compiled
+
+    names = globals_ if globals_ is not None else sys._getframe(1).f_globals
+    exec(compiled(Path(path)).code, names, locals_)
+
+
+OLD_BUILTINS = {
+    "xrange": lambda *bounds: range(*map(scalar, bounds)),
+    "unicode": str,
+    "long": int,
+    "basestring": (str, bytes),
+    "raw_input": input,
+    "unichr": chr,
+    "reduce": functools.reduce,
+    "reload": lambda module: module if module is sys or module.__name__ == "sys" else importlib.reload(module),
+    "cmp": lambda a, b: (a > b) - (a < b),
+    "execfile": run_file,
+    "file": opened,
+    "open": opened,
+    "round": rounded,
+    "sorted": ordered,
+    "map": mapped,
+    "range": lambda *bounds: list(range(*map(scalar, bounds))),
+    "zip": lambda *several: list(zip(*several, strict=False)),
+    "filter": lambda function, items: (
+        type(items)(filter(function, items)) if isinstance(items, tuple) else
+        "".join(filter(function, items)) if isinstance(items, str) else list(filter(function, items))
+    ),
+    "__divided__": divided,
+    "__divide__": divide,
+    **{f"__i{name}__": getattr(operator, f"i{name.lower()}") for name in AUGMENTED.values()},
+    "__int__": _number(int),
+    "__float__": _number(float),
+    "__item__": item,
+    "__store__": store,
+    "__augment__": augment,
+    "__Mod__": formatted,
+    "__Eq__": equal,
+    "__NotEq__": unequal,
+    "__Lt__": _compared(operator.lt),
+    "__LtE__": _compared(operator.le),
+    "__Gt__": _compared(operator.gt),
+    "__GtE__": _compared(operator.ge),
+    "__index__": index,
+    "__slice__": slice,
+    "__method__": method,
+}  # fmt: skip

@@ -1,0 +1,412 @@
+"""Caffe's training loop: trains by a solver file, as `caffe train` does."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import math
+import os
+import secrets
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping
+from itertools import repeat
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from ...base import CaffeError, CaffeTypeError, CaffeValueError, describe, some
+from ...base.files import written_whole
+from ..data.dummy import Dummies
+from ..data.loader import data_loaders, merged
+from ..net import caffe_net
+from ..net.net import CaffeNet
+from ..net.phases import TEST, TRAIN, State
+from .caffe_log import formed, scores, to_stderr
+from .interrupt import deferred
+from .optimizer import caffe_solver, unwrapped
+from .solver_prototxt import Settings, read_settings
+from .solverstate import load_solverstate, newest, save_solverstate
+
+# A function that takes a batch number and yields the batches from there on: dicts of tensors, by input blob.
+Data = Callable[[int], Iterator[dict[str, Tensor]]]
+
+
+class Training:
+    """A net, its solver and its data. `run` trains to max_iter, `step` some iterations.
+
+    Args:
+        path: the solver.prototxt, or its Settings.
+        net: the net to train; None: the one that the file names.
+        data: a function that takes a batch number and yields the batches from there on, dicts of tensors by blob.
+            None: the net's data layers.
+        test_data: the same for each test net. None: their data layers.
+        device: the net's device: 'cpu', 'cuda:0'. None: by solver_mode, if there is a GPU.
+        amp: compute forward and loss under autocast: torch.bfloat16, torch.float16 or None.
+        workers: the number of processes that read data.
+        log: called with each line of the log, which has Caffe's form. Default: writes to stderr.
+        options: further arguments of `caffe_net`.
+
+    Attributes:
+        net, test_nets: CaffeNets. Layers of one name share their parameters.
+        optimizer, schedule: made by `caffe_solver`.
+        iteration: the number of updates.
+        losses: (iteration, rate, loss) of each displayed iteration.
+
+    Raises:
+        CaffeValueError: the files do not fit together. The message names file, line and field.
+    """
+
+    def __init__(
+        self,
+        path,
+        net: nn.Module | None = None,
+        data: Data | None = None,
+        test_data: list[Data] | None = None,
+        *,
+        device=None,
+        amp: torch.dtype | None = None,
+        workers: int = 0,
+        log: Callable[[str], None] = to_stderr,
+        **options,
+    ):
+        self.settings = settings = path if isinstance(path, Settings) else read_settings(path)
+        self.s, self._write, self.workers, self.amp = settings.s, log, workers, amp
+        self.rank, self.world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+        self.device = torch.device(device or _device(self.s))
+        self.on_gpu = self.device.type == "cuda"
+        self.seed = self._seeded()
+        made = net if net is not None else _made(*settings.train_net(), settings, options)
+        inner = unwrapped(made)
+        if not isinstance(inner, CaffeNet):
+            raise CaffeTypeError(f"train: net: expected a CaffeNet, got {describe(net)}")
+        self.net: CaffeNet = inner.to(self.device)
+        self.net.train()
+        self.called = made if made is not self.net else self._parallel()
+        self.optimizer, self.schedule = caffe_solver(settings, self.called)
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=amp == torch.float16)
+        self.test_nets = [] if test_data == [] else self._test_nets(options)
+        self.data = data or self._layers_data(self.net)
+        self.test_data = test_data or [self._layers_data(test) for test in self.test_nets]
+        self._say_what_differs()
+        self.iteration = 0
+        self.losses: list[tuple[int, float, float]] = []
+        self._recent: deque[Tensor] = deque(maxlen=self.s.average_loss)
+        self._batches: Iterator[dict[str, Tensor]] | None = None
+        self._outputs: dict[str, Tensor] = {}  # of the last forward
+        self._is_finite = True
+
+    def _seeded(self) -> int:
+        """Seed the random numbers before there are nets, whose fillers draw from them. Returns the seed."""
+        seed = self.s.random_seed if self.s.random_seed >= 0 else secrets.randbits(31)
+        torch.manual_seed(seed + self.rank)
+        return seed
+
+    def log(self, text: str, severity: str = "I") -> None:
+        """Write a line of the log."""
+        if self.rank == 0:
+            self._write(formed(text, severity))
+
+    def _say_what_differs(self) -> None:
+        if self.s.snapshot_format == self.s.HDF5:
+            self.log(
+                "snapshot_format HDF5: snapshots are .caffemodel and .solverstate, which Caffe reads, too",
+                "W",
+            )
+        if self.s.debug_info:
+            self.log("debug_info: the sizes of blobs and diffs are not logged", "W")
+        if self.s.snapshot_diff:
+            self.log("snapshot_diff: snapshots have no diffs", "W")
+
+    # ---------------------------------------------------------------------------------------- nets
+
+    def _parallel(self) -> nn.Module:
+        if self.world == 1:
+            return self.net
+        if not torch.distributed.is_initialized():
+            torch.distributed.init_process_group("nccl" if self.on_gpu else "gloo")
+        return nn.parallel.DistributedDataParallel(self.net)
+
+    def _test_nets(self, options: dict) -> list[CaffeNet]:
+        """The test nets. They share the trained net's parameters."""
+        found = []
+        for source, state in self.settings.test_nets():
+            own = TEST in self.net.phases and source == self.net.path and not (state.stages or state.level)
+            net = self.net if own else _made(source, state, self.settings, options).to(self.device)
+            found.append(net if net is self.net else net.share_with(self.net))
+        return found
+
+    def _layers_data(self, net: CaffeNet) -> Data:
+        def batches(start: int, phase: str = TRAIN if net is self.net else TEST):
+            was = net.training
+            net.train(phase == TRAIN)
+            rank, world = (self.rank, self.world) if phase == TRAIN else (0, 1)
+            loaders = data_loaders(
+                net, start=start, workers=self.workers, seed=self.seed, rank=rank, world=world
+            )
+            net.train(was)
+            graph = net.phases[phase].graph
+            dummies = Dummies(graph.sources, net.phases[phase].shapes)
+            files = merged(loaders) if loaders else repeat({})
+            known = {top for spec in graph.sources if spec.name in loaders for top in spec.tops}
+            for batch in files:
+                whole = batch | dummies.batch()
+                if missing := [name for name in graph.inputs if name not in known and name not in whole]:
+                    raise CaffeValueError(f"{net.path}: no data layer reads {missing[0]!r}: pass data=")
+                yield whole
+
+        return batches
+
+    # ---------------------------------------------------------------------------------------- the loop
+
+    def run(self) -> None:
+        """Train up to max_iter, with the file's tests and snapshots."""
+        s = self.s
+        self.log(f"Solving {self.net.net_name}")
+        self.log(f"Learning Rate Policy: {s.lr_policy}")
+        self.step(s.max_iter - self.iteration)
+        if s.snapshot_after_train and not (s.snapshot and self.iteration % s.snapshot == 0):
+            self.snapshot()
+        if s.test_interval and self.iteration % s.test_interval == 0:
+            self.test()
+        self.log("Optimization Done.")
+
+    def step(self, count: int) -> None:
+        """Make `count` updates. Ctrl-C waits for the end of an iteration; then KeyboardInterrupt is raised."""
+        s = self.s
+        self._recent.clear()
+        with deferred() as check:
+            for _ in range(count):
+                with self._traceless():
+                    due = s.test_interval and self.iteration % s.test_interval == 0
+                    if due and (self.iteration or s.test_initialization):
+                        self.test()
+                    self._recent.append(self._forward_backward())
+                if s.display and self.iteration % s.display == 0:
+                    self._display()
+                self.update()
+                if s.snapshot and self.iteration % s.snapshot == 0:
+                    self.snapshot()
+                check()
+
+    @contextlib.contextmanager
+    def _traceless(self) -> Generator[None]:
+        """If the block is cut off, random numbers and statistics become those before it. So a snapshot is whole."""
+        buffers = list(self.net.buffers())
+        kept, random = [buffer.clone() for buffer in buffers], self._random()
+        try:
+            yield
+        except BaseException as error:
+            with torch.no_grad():
+                for buffer, before in zip(buffers, kept, strict=True):
+                    buffer.copy_(before)
+            self._set_random(random)
+            self._batches = None
+            if isinstance(error, CaffeError) and error.args:
+                error.args = (f"iteration {self.iteration}: {error.args[0]}", *error.args[1:])
+            raise
+
+    def _random(self) -> dict[str, Tensor]:
+        states = {"cpu": torch.get_rng_state()}
+        return states | {"cuda": torch.cuda.get_rng_state(self.device)} if self.on_gpu else states
+
+    def _set_random(self, states: Mapping[str, Tensor]) -> None:
+        torch.set_rng_state(states["cpu"])
+        if "cuda" in states and self.on_gpu:
+            torch.cuda.set_rng_state(states["cuda"], self.device)
+
+    def update(self) -> None:
+        """One update of the parameters, by their gradients."""
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.schedule.step()
+        self.iteration += 1
+
+    def _forward_backward(self) -> Tensor:
+        """The gradients of iter_size batches, and their mean loss."""
+        if self._batches is None:
+            self._batches = self.data(self.iteration * self.s.iter_size)
+        self.net.train()
+        self.optimizer.zero_grad()
+        total = torch.zeros((), device=self.device)
+        for _ in range(self.s.iter_size):
+            batch = next(self._batches, None)
+            if batch is None:
+                raise CaffeValueError(f"{self.net.path}: the data ended at iteration {self.iteration}")
+            with torch.autocast(self.device.type, self.amp or torch.bfloat16, enabled=self.amp is not None):
+                outputs = self.called(**self._moved(batch))
+                loss = self.net.loss(outputs) if self.net.phase.loss_weights else torch.zeros(())
+            if loss.requires_grad:
+                self.scaler.scale(loss).backward()
+            total += loss.detach() / self.s.iter_size
+            self._outputs = _unread(self.net, outputs)
+        return total
+
+    def _moved(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        known = self.net.phase.graph.inputs
+        return {k: v.to(self.device, non_blocking=True) for k, v in batch.items() if k in known}
+
+    def _display(self) -> None:
+        loss = float(torch.stack(list(self._recent)).mean())
+        rate = self.settings.rate(self.iteration)
+        self.losses.append((self.iteration, rate, loss))
+        self.log(f"Iteration {self.iteration}, loss = {loss:g}")
+        for line in scores("Train", self._outputs, self.net.phase.loss_weights):
+            self.log(line)
+        self.log(f"Iteration {self.iteration}, lr = {rate:g}")
+        if not math.isfinite(loss) and self._is_finite:
+            self._say_not_finite(loss)
+        self._is_finite = math.isfinite(loss)
+
+    def _say_not_finite(self, loss: float) -> None:
+        layers = [key for key, m in self.net.named_children() if not all(map(_is_finite, m.parameters()))]
+        where = (
+            f"the weights of {', '.join(some(layers))}"
+            if layers
+            else "the weights are finite: look at the data"
+        )
+        self.log(
+            f"Iteration {self.iteration}: the loss is {loss:g}. Not finite: {where}. Training goes on, as in Caffe. "
+            "A lower base_lr or clip_gradients may help",
+            "W",
+        )
+
+    @torch.no_grad()
+    def test(self) -> list[dict[str, Tensor]]:
+        """Test each net on test_iter batches. Returns the means of its outputs, and logs them."""
+        results = []
+        for number, (net, data) in enumerate(zip(self.test_nets, self.test_data, strict=True)):
+            count = self.s.test_iter[number]
+            done = self.iteration // self.s.test_interval if self.s.test_interval else 0
+            done -= not self.s.test_initialization and done > 0
+            batches, sums, loss = data(done * count), {}, 0.0
+            self.log(f"Iteration {self.iteration}, Testing net (#{number})")
+            was = net.training
+            net.eval()
+            for _ in range(count):
+                batch = {
+                    k: v.to(self.device) for k, v in next(batches).items() if k in net.phase.graph.inputs
+                }
+                outputs = net(**batch)
+                if self.s.test_compute_loss and net.phase.loss_weights:
+                    loss += float(net.loss(outputs)) / count
+                for name, value in _named(net, outputs).items():
+                    sums[name] = sums.get(name, 0) + value.detach()
+            weights = net.phase.loss_weights
+            results.append({name: value / count for name, value in sums.items()})
+            shown = _unread(net, results[-1])
+            net.train(was)
+            self.show_test(shown, weights, loss)
+        return results
+
+    def show_test(self, result: dict[str, Tensor], weights: dict[str, float], loss: float) -> None:
+        """Log the means of a test net's outputs."""
+        if self.s.test_compute_loss:
+            self.log(f"Test loss: {loss:g}")
+        for line in scores("Test", result, weights):
+            self.log(line)
+
+    # ---------------------------------------------------------------------------------------- snapshots
+
+    @property
+    def prefix(self) -> str:
+        """snapshot_prefix, relative to the working directory. If it is a folder, the solver file's name is added."""
+        prefix = self.s.snapshot_prefix or str(Path(self.settings.path).with_suffix(""))
+        return f"{prefix.rstrip('/')}/{Path(self.settings.path).stem}" if os.path.isdir(prefix) else prefix
+
+    def snapshot(self) -> Path | None:
+        """Write PREFIX_iter_N.caffemodel, .solverstate and .random. Each file is complete or absent.
+
+        Caffe can resume from the first two. The third has the seed and torch's random numbers, so that a resumed run
+        continues exactly.
+        """
+        if self.rank:
+            return None
+        path = Path(f"{self.prefix}_iter_{self.iteration}.solverstate")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        weights, random = path.with_suffix(".caffemodel"), path.with_suffix(".random")
+        new = [file for file in (weights, random, path) if not file.exists()]
+        self.log(f"Snapshotting to binary proto file {weights}")
+        try:
+            self.net.save_caffemodel(weights)
+            with written_whole(random) as file:
+                file.write(self._random_file())
+            self.log(f"Snapshotting solver state to binary proto file {path}")
+            save_solverstate(path, self.net, self.optimizer, self.iteration, weights)
+        except BaseException:  # such as a full disk: no weights without their state
+            for file in new:
+                file.unlink(missing_ok=True)
+            raise
+        return path
+
+    def _random_file(self) -> bytes:
+        states = {"seed": self.seed, "scaler": self.scaler.state_dict()} | self._random()
+        content = io.BytesIO()
+        torch.save(states, content)
+        return content.getvalue()
+
+    def resume(self, path=None) -> None:
+        """Continue from a snapshot: a .solverstate, or the newest one of the prefix. Without one, start at 0.
+
+        Raises:
+            CaffeValueError: the file is damaged, or belongs to another net or solver.
+        """
+        path = newest(self.prefix) if path is None else Path(path)
+        if path is None:
+            self.log(f"No snapshot {self.prefix}_iter_*.solverstate: training starts at 0")
+            return
+        state = load_solverstate(path, self.net, self.optimizer, self.schedule)
+        weights = path.with_suffix(".caffemodel")
+        self.net.load_caffemodel(weights if weights.exists() else state.learned_net)
+        self.iteration, self._batches = state.iteration, None
+        random = path.with_suffix(".random")
+        if random.exists():
+            saved = torch.load(random, weights_only=True)
+            self.seed = saved["seed"]
+            self._set_random(saved)
+            self.scaler.load_state_dict(saved["scaler"])
+        self.log(f"Restored the solver's state of iteration {self.iteration} from {path}")
+
+    def write_curve(self) -> Path:
+        """Write PREFIX_loss.csv (iteration, lr, loss) and, if matplotlib is installed, PREFIX_loss.svg."""
+        path = Path(f"{self.prefix}_loss.csv")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "w", newline="") as file:
+            csv.writer(file).writerows([("iteration", "lr", "loss"), *self.losses])
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            return path
+        figure = Figure(figsize=(7, 4), layout="constrained")
+        axes = figure.subplots()
+        axes.plot([row[0] for row in self.losses], [row[2] for row in self.losses])
+        axes.set(xlabel="iteration", ylabel="loss", title=Path(self.settings.path).name)
+        figure.savefig(path.with_suffix(".svg"))
+        return path.with_suffix(".svg")
+
+
+def _made(source: str, state: State, settings: Settings, options: dict) -> CaffeNet:
+    try:
+        return caffe_net(source, stages=tuple(state.stages), level=state.level, **options)
+    except OSError as error:
+        raise CaffeValueError(f"{settings.path}: its net: {error}") from None
+
+
+def _device(s) -> str:
+    on_gpu = s.solver_mode == s.GPU and torch.cuda.is_available()
+    return f"cuda:{os.environ.get('LOCAL_RANK', s.device_id)}" if on_gpu else "cpu"
+
+
+def _named(net: CaffeNet, outputs) -> dict[str, Tensor]:
+    return outputs if isinstance(outputs, dict) else {net.outputs[0]: outputs}
+
+
+def _unread(net: CaffeNet, outputs) -> dict[str, Tensor]:
+    """The outputs that Caffe logs: those that no layer reads, and not also every loss."""
+    named = _named(net, outputs)
+    return {name: named[name] for name in net.phase.graph.outputs if name in named}
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    return bool(tensor.isfinite().all())

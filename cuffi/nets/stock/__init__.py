@@ -1,0 +1,212 @@
+"""Stock Caffe's layer types as torch modules, one file per type: `SoftmaxWithLoss` is in softmax_with_loss.py.
+
+Each computes what BVLC/caffe's own code computes, forward and gradient.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Collection
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import torch
+from google.protobuf.text_format import ParseBool
+from torch import nn
+
+from ...base import CaffeValueError
+from ...caffe_files.prototxt import number
+from ..net.fillers import fill
+
+Shape = tuple[int, ...]
+
+
+class StockDefinition(NamedTuple):
+    """The data from which a layer's module is made."""
+
+    name: str
+    message: Any  # the LayerParameter
+    bottoms: int
+    tops: int
+    extra: dict[
+        str, str
+    ]  # values of forks' fields that the type understands, by path; several values are joined by spaces
+    stored_blobs: int | None = None  # the number of the layer's blobs in the weights, if they have the layer
+
+    def filler(self, filler, path: str):
+        """A FillerParameter, or an object that fills by the fields that only forks have."""
+        if filler.type != "diagonal":
+            return filler
+        values = self.extra.get(f"{path}.diag_val", "").split()
+        return SimpleNamespace(type="diagonal", sparse=filler.sparse, diag_val=[number(v) for v in values])
+
+    def flag(self, field: str, default: bool) -> bool:
+        """The value of a fork's bool field."""
+        try:
+            return ParseBool(self.extra[field]) if field in self.extra else default
+        except ValueError:
+            wanted = f"{field}: expected true or false, got {self.extra[field]}"
+            raise CaffeValueError(wanted) from None
+
+
+class StockLayer(nn.Module):
+    """The base of stock and known types. `setup` gets the shapes, and makes the parameters.
+
+    `bottoms` and `tops` are the least and the greatest number that the type accepts; None: any number.
+    """
+
+    bottoms: tuple[int, int | None] = (1, 1)
+    tops: tuple[int, int | None] = (1, 1)
+    blobs: tuple[str, ...] = ()  # names of the parameters, in Caffe's order
+    statistics: tuple[str, ...] = ()  # those that are buffers, not parameters
+    is_loss = False
+    understands: tuple[str, ...] = ()  # fields of forks: "pooling_param.ceil_mode"
+
+    def __init__(self, definition: StockDefinition):
+        super().__init__()
+        self.layer_name = definition.name
+        self.top_count = definition.tops
+        self.is_set_up = False
+        self._fillers: dict[str, object] = {}
+        if misfit := self.misfit(definition.bottoms, definition.tops):
+            raise CaffeValueError(misfit)
+
+    @classmethod
+    def misfit(cls, bottoms: int, tops: int) -> str:
+        """Why the type does not accept this number; "" if it does."""
+        for what, count, (least, most) in (("bottoms", bottoms, cls.bottoms), ("tops", tops, cls.tops)):
+            if count < least or (most is not None and count > most):
+                wanted = (
+                    least if least == most else f"{least} or more" if most is None else f"{least} to {most}"
+                )
+                return f"takes {wanted} {what}, not {count}"
+        return ""
+
+    def check(self, condition: bool, what: str, *values) -> None:
+        """Like Caffe's CHECK: a CaffeValueError that names the layer. values: for each {} of the text."""
+        if not condition:
+            shown = (list(value) if isinstance(value, tuple) else value for value in values)
+            raise CaffeValueError(f"{self.layer_name}: {what.format(*shown) if values else what}")
+
+    def agree(self, *shapes: Shape) -> None:
+        """Check that bottoms of these shapes fit one another, as Caffe's Reshape does: before `setup`, and in each
+        call of a net for a type with several bottoms. So torch never broadcasts what Caffe refuses.
+        """
+
+    def setup(self, *shapes: Shape) -> None:
+        """Make the parameters for bottoms of these shapes; called once."""
+
+    def top_shapes(self, *shapes: Shape) -> list[Shape] | None:
+        """The tops' shapes, if forward needs real values to know them. None: forward runs on fake tensors."""
+        return None
+
+    def blob(self, name: str, shape: Shape, filler) -> None:
+        """Make a parameter blob, not yet filled. filler: a FillerParameter, or fillers.constant(...)."""
+        self._fillers[name] = filler
+        if name in self.statistics:
+            self.register_buffer(name, torch.empty(shape))
+        else:
+            self.register_parameter(name, nn.Parameter(torch.empty(shape)))
+
+    def fill(self, keep: Collection[str] = ()) -> None:
+        """Fill the blobs, except those of these names, which were loaded or which another layer owns."""
+        for name, filler in self._fillers.items():
+            if name not in keep:
+                try:
+                    fill(getattr(self, name), filler)
+                except CaffeValueError as error:
+                    raise CaffeValueError(f"{self.layer_name}: {name}: {error}") from None
+        self._fillers = {}
+
+    def reset(self) -> None:
+        """Reset the state of earlier calls. Parameters and statistics stay."""
+
+    def present_blobs(self) -> list[str]:
+        """The names of the blobs that the layer has, in Caffe's order."""
+        return [name for name in self.blobs if getattr(self, name, None) is not None]
+
+    def axis(self, axis: int, dims: int) -> int:
+        """Caffe's CanonicalAxisIndex."""
+        self.check(-dims <= axis < dims, f"axis {axis} out of range for a bottom of {dims} axes")
+        return axis + dims if axis < 0 else axis
+
+    def extra_repr(self) -> str:
+        own = {name: value for name, value in vars(self).items() if name[0] != "_" and name not in _COMMON}
+        plain = int | float | str | tuple
+        return ", ".join(f"{name}={value}" for name, value in own.items() if isinstance(value, plain))
+
+
+def root(squares: torch.Tensor, eps: float) -> torch.Tensor:
+    """The square root, with the slope 1 / (2 (root + eps)), as Caffe's layers divide. It is finite at 0."""
+    fixed = squares.detach().sqrt()
+    return fixed + (squares - squares.detach()) / (2 * (fixed + eps))
+
+
+class Sloped(torch.autograd.Function):
+    """`top`, whose gradient for x is `slope`, also where that is infinite or no number."""
+
+    @staticmethod
+    def forward(ctx, x, top, slope):
+        ctx.save_for_backward(slope)
+        return top.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * ctx.saved_tensors[0], None, None
+
+
+def legacy(layer: StockLayer, shape: Shape) -> tuple[int, int, int, int]:
+    """Num, channels, height and width: Caffe's old accessors take missing axes as 1."""
+    layer.check(len(shape) <= 4, "a bottom of at most 4 axes is needed, not {}", shape)
+    num, channels, height, width = (*shape, *(1,) * (4 - len(shape)))
+    return num, channels, height, width
+
+
+_COMMON = ("training", "layer_name", "top_count", "is_set_up", "call_super_init", "dump_patches")
+
+
+@functools.cache
+def _files() -> dict[str, str]:
+    stems = [file.stem for file in Path(__file__).parent.glob("[!_]*.py")]
+    return {stem.replace("_", ""): stem for stem in stems}
+
+
+def stock_class(type_name: str) -> type[StockLayer] | None:
+    """The class of a stock type; None if it is not a stock type, or torch does not compute it."""
+    file = _files().get(type_name.lower())
+    if file is None:
+        return None
+    return getattr(importlib.import_module(f".{file}", __name__), type_name, None)
+
+
+def stock_types() -> list[str]:
+    """The stock types that torch computes."""
+    modules = {name: importlib.import_module(f".{file}", __name__) for name, file in _files().items()}
+    return [word for name, module in modules.items() for word in vars(module) if word.lower() == name]
+
+
+def blobs_of(module: nn.Module) -> list[tuple[str, torch.Tensor]]:
+    """The parameter blobs of a stock layer, or of a ported one, by their attributes, in Caffe's order."""
+    if hasattr(module, "present_blobs"):
+        return [(name, getattr(module, name)) for name in module.present_blobs()]
+    found = []
+    while (blob := getattr(module, f"blob{len(found)}", None)) is not None:
+        found.append((f"blob{len(found)}", blob))
+    return found
+
+
+def share_blob(module: nn.Module, i: int, tensor: torch.Tensor) -> None:
+    """Let a layer compute with another tensor's memory in place of its blob i. CaffeValueError: their shapes differ."""
+    attribute, own = blobs_of(module)[i]
+    if own.shape != tensor.shape:
+        shapes = f"{list(own.shape)}, the new one {list(tensor.shape)}"
+        raise CaffeValueError(
+            f"{module.layer_name}: blob {i} has the shape {shapes}: write to its data instead"
+        )
+    if not isinstance(own, nn.Parameter):
+        tensor = tensor.detach()
+    elif not isinstance(tensor, nn.Parameter):
+        tensor = nn.Parameter(tensor.to(own.device), own.requires_grad)
+    setattr(module, attribute, tensor)

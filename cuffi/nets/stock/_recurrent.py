@@ -1,0 +1,113 @@
+"""The base of LSTM and RNN: timesteps, markers of where sequences begin, and the state that a call leaves."""
+
+import abc
+import warnings
+
+import torch
+import torch.nn.functional as F
+
+from . import StockLayer
+
+
+def _compiles_for_export() -> bool:
+    """Replaces `torch.compiler.is_exporting` in a torch without it."""
+    return torch.compiler.is_compiling() and not torch.compiler.is_dynamo_compiling()
+
+
+_is_exporting = getattr(torch.compiler, "is_exporting", _compiles_for_export)
+
+
+class Recurrent(StockLayer, abc.ABC):
+    """Timesteps, one after the other.
+
+    Bottoms: x [timesteps, streams, ...]; cont [timesteps, streams], 0 where a sequence begins; optionally a static
+    input [streams, ...]; with expose_hidden, the initial states. Tops: the outputs; with expose_hidden, the final
+    states.
+
+    Without expose_hidden a call starts with the final state of the last call; `reset` makes it zero. Training and
+    evaluation each have a state, as Caffe's two nets have. No gradient goes from call to call. Programs by torch.export
+    and torch.jit.trace keep no state: each call starts with zero.
+    """
+
+    bottoms = (2, None)
+    tops = (1, None)
+    states = 1  # how many there are
+    gates = 1  # rows of the hidden weights by num_output
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        p = definition.message.recurrent_param
+        self.num_output, self.expose_hidden = p.num_output, p.expose_hidden
+        self._definition = (p.weight_filler, p.bias_filler)
+        exposed = self.states * self.expose_hidden
+        self.has_static = definition.bottoms > 2 + exposed
+        self.check(p.num_output > 0, "num_output must be positive")
+        self.check(definition.bottoms == 2 + self.has_static + exposed, f"{definition.bottoms} bottoms")
+        self.check(definition.tops == 1 + exposed, f"{definition.tops} tops")
+        self._state = {}  # by self.training
+
+    def agree(self, x, cont, *others):
+        self.check(len(x) >= 3, "x: expected [timesteps, streams, ...], got {}", x)
+        self.check(tuple(cont) == tuple(x[:2]), "cont: expected {}, got {}", x[:2], cont)
+        if self.has_static:
+            self.check(others[0][:1] == x[1:2], "static input: expected {} streams, got {}", x[1], others[0])
+        for shape in others[self.has_static :]:
+            wanted = (1, x[1], self.num_output)
+            self.check(tuple(shape) == wanted, "hidden state: expected {}, got {}", wanted, shape)
+
+    def setup(self, x, cont, *others):
+        weight, bias = self._definition
+        del self._definition
+        rows = self.gates * self.num_output
+        self.blob("weight_x", (rows, torch.Size(x[2:]).numel()), weight)
+        self.blob("bias", (rows,), bias)
+        if self.has_static:
+            self.blob("weight_static", (rows, torch.Size(others[0][1:]).numel()), weight)
+        self.blob("weight_h", (rows, self.num_output), weight)
+        self.more(weight, bias)
+
+    def more(self, weight, bias):
+        """Make the type's own parameters."""
+
+    def reset(self) -> None:
+        """Forget the states of the last calls."""
+        self._state = {}
+
+    def forward(self, x, cont, *others):
+        keeps = not (self.expose_hidden or torch.jit.is_tracing() or _is_exporting())
+        if not (keeps or self.expose_hidden):
+            warnings.warn(
+                f"{type(self).__name__}: in the exported program each call starts with a state of zero. "
+                "With expose_hidden: true the states are bottoms and tops.",
+                stacklevel=2,
+            )
+        inputs = F.linear(x.flatten(2), self.weight_x, self.bias)
+        if self.has_static:
+            inputs = inputs + F.linear(others[0].flatten(1), self.weight_static)
+        state = self._begin(inputs, others[self.has_static :], keeps)
+        outputs = []
+        for step, marker in zip(inputs.unbind(0), cont.to(inputs.dtype).unbind(0), strict=True):
+            output, state = self.step(step, marker[:, None], state)
+            outputs.append(output)
+        if keeps:
+            self._state[self.training] = tuple(s.detach() for s in state)
+        if not self.expose_hidden:
+            return torch.stack(outputs)
+        return (torch.stack(outputs), *(s.detach()[None] for s in state))
+
+    @abc.abstractmethod
+    def step(self, inputs, marker, state):
+        """(the output of one timestep, its state)."""
+
+    def _begin(self, inputs, initial, keeps: bool):
+        """The initial state, in the order of the bottoms."""
+        if self.expose_hidden:
+            return tuple(s.detach()[0] for s in initial)
+        zero = torch.zeros_like(inputs[0, :, : self.num_output])
+        last = self._state.get(self.training) if keeps else None
+        if last is None or last[0].shape != zero.shape or last[0].device != zero.device:
+            return (zero,) * self.states
+        return tuple(s.to(zero.dtype) for s in last)
+
+    def __getstate__(self):
+        return self.__dict__ | {"_state": {}}

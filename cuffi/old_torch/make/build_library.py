@@ -1,0 +1,147 @@
+"""Build the libraries of one extension of torch.utils.ffi: write the rules, and run make on them.
+
+The job is a JSON file of cuffi/old_torch/ffi/build_extension.py:
+
+    name, place     the extension's name, and the folder for its libraries
+    copies, above   the folder of the copied sources, and the user's folder that they are copies of
+    sources, headers, local, kernels
+                    copied files: C and C++, the declarations, other files that these include, and .cu files, each
+                    {"source", "flags"}
+    flags           -I and -D for all
+    objects, link   further files to link with, and options
+    with_cuda       are there tensors on a GPU? Without, there is one library, for the processor
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from pathlib import Path
+
+from tools.files import write
+from tools.make import folders, requirements
+from tools.make.backends import BACKENDS, HOST, edge
+from tools.make.build import locked, run_make
+from tools.make.makefile import Rules
+from tools.make.settings import Settings
+
+CPP = (".cpp", ".cc", ".cxx")
+# As tools/make/report.py says it.
+NO_HOST = "No host library: "
+
+
+class LibraryRules(Rules):
+    """The rules of one extension."""
+
+    def __init__(self, settings: Settings, path: str):
+        super().__init__(settings)
+        self.path, self.job = path, json.loads(Path(path).read_text())
+
+    def flags(self, source: str, own: list[str]) -> str:
+        words = ["-iquote", os.path.dirname(source), *own, *self.job["flags"]]
+        words.append(f"-ffile-prefix-map={self.job['copies']}={self.job['above']}")
+        return " ".join(shlex.quote(word).replace("$", "$$").replace(",", "$(comma)") for word in words)
+
+    def objects(self, backend: str, place: str) -> list[str]:
+        made = []
+        for source in self.job["sources"]:
+            recipe = "ffi_cpp" if source.endswith(CPP) else "ffi_c"
+            made.append(self._object(recipe, source, source, backend, place, [], self._declarations()))
+        for kernel in self.job["kernels"]:
+            source = folders.check_path(kernel["source"], "EXT")
+            rewritten = f"{place}/{os.path.relpath(source, self.job['copies'])}{BACKENDS[backend].rewritten}"
+            word, tool = ("HOST", "to_host") if BACKENDS[backend].on_host else ("LOOPS", "for_nvcc")
+            self.rule(
+                rewritten, [source, "$(REWRITERS)"], f"$(call rewrite,{word},{self._what(source)},{tool},)"
+            )
+            made.append(self._object("ffi_kernel", source, rewritten, backend, place, kernel["flags"]))
+        return made
+
+    def _what(self, source: str) -> str:
+        return f"{self.job['name']}/{os.path.basename(source)}"
+
+    def _declarations(self) -> str:
+        """Includes of the declarations that the headers have."""
+        first = "THC/THC.h" if self.job["with_cuda"] else "TH/TH.h"
+        return "," + " ".join(f"-include {h}" for h in (first, *self.job["headers"]))
+
+    def _object(
+        self, recipe, source: str, path: str, backend: str, place: str, own: list[str], more=""
+    ) -> str:
+        made = f"{place}/{os.path.relpath(source, self.job['copies'])}.o"
+        folders.check_path(path, "EXT")
+        # Rewritten headers lie beside the rewritten file.
+        own = [*(["-iquote", os.path.dirname(path)] if path != source else []), *own]
+        return self.compiled(
+            f"{recipe},{backend}", self._what(source), path, made, [], self.flags(source, own) + more
+        )
+
+    def library(self, backend: str) -> str:  # type: ignore[override]
+        name, job = self.job["name"], self.job
+        place = f"{self.settings.build}/{name}/{backend}"
+        module = f"_{name}_{backend}"
+        output, wrapper, archive = (
+            f"{job['place']}/{module}.abi3.so",
+            f"{place}/{module}.o",
+            f"{place}/lib{name}.a",
+        )
+        objects = self.objects(backend, place) + self.host_runtime(backend)
+        self.rule(archive, objects, "$(archive)")
+        self.wrapper_rule(wrapper, module, backend)
+        shared = [o for o in job["objects"] if ".so" in os.path.basename(o)]
+        link = [*shared, *(f"-Wl,-rpath,{os.path.dirname(o)}" for o in shared), *job["link"]]
+        options = " ".join(map(shlex.quote, link)).replace("$", "$$")
+        self.lines.append(f"{output}: {backend}_LINK += {options}")
+        self.rule(
+            output,
+            [wrapper, archive, *(o for o in job["objects"] if o not in shared)],
+            f"$(call link,{name},{backend})",
+        )
+        self.depfiles.append(f"{place}/_")  # a folder for the objects
+        return output
+
+    def wrapper_rule(self, wrapper: str, module: str, backend: str) -> None:
+        """Add the rule of the object with the PyInit function."""
+        self.rule(wrapper, [self.path, *edge.FFI], f"$(call ffi_wrapper,{module},{backend})")
+
+    def text(self) -> str:  # type: ignore[override]
+        backends = [b for b in self.settings.backends if self.job["with_cuda"] or BACKENDS[b].on_host]
+        if any(BACKENDS[b].on_host for b in backends):
+            self.runtime()
+        made = {backend: self.library(backend) for backend in backends}
+        head = [*self.settings.make_variables(), "WITHOUT_KERNELS := $(BUILD)/none"]
+        head += [f"CORE_{backend} := {self.settings.core_of(backend)}" for backend in self.settings.backends]
+        head += [f"{name} := {' '.join(files)}" for name, files in self.writers.items()]
+        head += ["include mk/rules.mk", *(f"include mk/{b}.mk" for b in self.settings.backends)]
+        core = self.host_runtime(HOST.name) if HOST.name in made else []
+        tail = [
+            f"core: {' '.join(core)}",
+            f".PHONY: {' '.join(made)}",
+            *(f"{backend}: {output}" for backend, output in made.items()),
+        ]
+        self.made = list(made)
+        return "\n".join(
+            [*head, "include mk/ffi.mk", *self.lines, *tail, f"-include {' '.join(self.depfiles)}", ""]
+        )
+
+
+def build(settings: Settings, path: str, kind: type[LibraryRules] | None = None) -> int:
+    """Build the libraries of the job that a file describes. The exit status is make's."""
+    os.makedirs(settings.build, exist_ok=True)
+    requirements.need(["build"], f"{settings.build}/packages.build")
+    rules = (kind or LibraryRules)(settings, path)
+    rules.makefile = f"{settings.build}/ffi.mk"
+    write(rules.makefile, os.fsencode(rules.text()))
+    places = {settings.temporary, *rules.places(), *map(settings.core_of, settings.backends)}
+    for place in [*places, f"{settings.build}/none"]:
+        os.makedirs(os.path.join(settings.root, place), exist_ok=True)
+    with locked(f"{settings.core}/lock", shared=True):
+        ready = not run_make(rules, "core", quiet=True)
+    with locked(f"{settings.core}/lock", shared=ready):
+        status = {backend: run_make(rules, backend) for backend in rules.made}
+    failed = [backend for backend in rules.made if status[backend]]
+    if failed == [HOST.name] != rules.made:
+        print(f"{NO_HOST}{rules.job['name']}: its files need a GPU; the reasons are above")
+        return 0
+    return max(status.values())

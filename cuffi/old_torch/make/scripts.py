@@ -1,0 +1,113 @@
+"""Find and run build scripts of torch.utils.ffi, several at once, and print a table."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from rich.table import Table
+
+from tools.console import console
+from tools.files import read
+from tools.make.folders import shown
+from tools.make.settings import Settings, is_called_elsewhere
+from tools.refused import Refused
+
+CALL = re.compile(r"^[^#\n]*\bcreate_extension\s*\(", re.M)
+LEFT_OUT = frozenset({".git", "build", "__pycache__", "node_modules"})
+
+
+class Result(NamedTuple):
+    script: str
+    status: int
+    said: str
+    seconds: float
+
+
+def scripts_in(path: str) -> list[str]:
+    """The build scripts of a folder: each Python file that calls create_extension. A script's own path is itself."""
+    if path.endswith(".py"):
+        return [path]
+    found = []
+    for folder, below, files in os.walk(path):
+        below[:] = sorted(set(below) - LEFT_OUT)
+        for name in sorted(files):
+            script = os.path.join(folder, name)
+            if name.endswith(".py") and "torch.utils.ffi" in (text := read(script)) and CALL.search(text):
+                found.append(script)
+    return found
+
+
+def program(root: str) -> str:
+    """The program that runs a script, in the checkout or in an installed package."""
+    places = (os.path.join(root, "layers"), os.path.join(root, ".."))
+    return next(
+        p for p in (os.path.join(place, "_ffi", "program.py") for place in places) if os.path.exists(p)
+    )
+
+
+def run(words: list[str], settings: Settings) -> Result:
+    """Run one script with its arguments in its folder, in a new process."""
+    script = words[0]
+    began = time.monotonic()
+    passed = ("CXX", "NVCC", "ARCH", "HOST_ARCH", "SANITIZE")
+    own = {name: text for name, text in settings.environment().items() if text or name == "NVCC"}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "MFLAGS"}
+    environment |= {name: own[name] for name in passed if name in own and name in os.environ}
+    for name in ("EXT", "BUILD", "CORE", "LAYERS_DIR", "LAYERS"):
+        environment.pop(name, None)
+    done = subprocess.run(
+        [sys.executable, program(settings.root), os.path.basename(script), *words[1:]],
+        cwd=os.path.dirname(script), env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, errors="replace",
+    )  # fmt: skip
+    return Result(script, done.returncode, done.stdout.strip(), time.monotonic() - began)
+
+
+def listed(ext: str, where: str) -> list[list[str]]:
+    """The scripts of EXT, each with its arguments: words that begin with - belong to the script before them."""
+    found = []
+    for word in shlex.split(ext):
+        path = os.path.abspath(os.path.join(where, os.path.expanduser(word)))
+        if word.startswith("-") and found:
+            found[-1].append(word)
+        elif not os.path.exists(path):
+            raise Refused(f"EXT: there is no {path}")
+        elif scripts := scripts_in(path):
+            found += [[script] for script in scripts if [script] not in found]
+        else:
+            raise Refused(f"EXT: {path}: no script there calls torch.utils.ffi's create_extension")
+    if not found:
+        raise Refused('which extension? make ffi EXT="/path/to/extension ..."')
+    return found
+
+
+def build_all(settings: Settings, ext: str) -> int:
+    """Build what EXT lists. The exit status is 1 if one failed."""
+    scripts = listed(ext, os.environ["CALLED_IN"] if is_called_elsewhere() else ".")
+    results = []
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for result in pool.map(lambda words: run(words, settings), scripts):
+            results.append(result)
+            if result.status:
+                print(f"{shown(result.script)} failed:\n{result.said}\n", flush=True)
+    return report(results)
+
+
+def report(results: list[Result]) -> int:
+    shared = os.path.commonpath([os.path.dirname(r.script) for r in results])
+    table = Table("build script", "built", "time")
+    for result in results:
+        said = re.findall(r"^\S+: built for (.*?) in ", result.said, re.M)
+        built = "no" if result.status else ", ".join(dict.fromkeys(said)) or "nothing"
+        table.add_row(os.path.relpath(result.script, shared), built, f"{result.seconds:.1f} s")
+    console(width=None if sys.stdout.isatty() else 110).print(table)
+    failed = sum(result.status != 0 for result in results)
+    print(f"{len(results) - failed} of {len(results)} build scripts ran.")
+    return bool(failed)

@@ -1,0 +1,44 @@
+"""The Python side of a layer: its libraries, C functions, operators and errors."""
+
+from ..base.errors import (
+    PLAIN,
+    CaffeError,
+    CaffeRuntimeError,
+    CaffeTypeError,
+    CaffeValueError,
+    describe,
+    dtype_name,
+    path_of,
+    some,
+)
+from ..base.tracing import explain_onnx, fx_node, refuse_script
+from .extension import raw_stream
+from .launcher import is_fake
+from .layer import Layer
+from .library import FLOATING, backend_of, backends_here
+from .named import name_and_library
+from .operator import once, operator
+
+__all__ = [
+    "FLOATING",
+    "PLAIN",
+    "CaffeError",
+    "CaffeRuntimeError",
+    "CaffeTypeError",
+    "CaffeValueError",
+    "Layer",
+    "backend_of",
+    "backends_here",
+    "describe",
+    "dtype_name",
+    "explain_onnx",
+    "fx_node",
+    "is_fake",
+    "name_and_library",
+    "once",
+    "operator",
+    "path_of",
+    "raw_stream",
+    "refuse_script",
+    "some",
+]

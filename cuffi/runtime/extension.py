@@ -1,0 +1,121 @@
+"""The extension of src/edge/call.cpp, which makes all calls, and the parts of torch that it needs."""
+
+import contextlib
+import functools
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from .. import edge as _edge
+from ..backends import BACKENDS
+from ..base.errors import CaffeRuntimeError
+
+try:
+    from . import _call
+except ImportError:  # not built
+    _call = None
+try:  # 0.1 us; torch.cuda.current_stream(device).cuda_stream is the public way, at 4 us
+    from torch._C import _cuda_getCurrentRawStream as raw_stream
+except ImportError:
+
+    def raw_stream(device: int) -> int:
+        return torch.cuda.current_stream(device).cuda_stream
+
+
+# DLPack's codes of element types, and the dtypes by code << 8 | bits.
+_INT, _UINT, _FLOAT, _BFLOAT, _BOOL = 0, 1, 2, 4, 6
+DTYPES = {
+    torch.float32: _FLOAT << 8 | 32,
+    torch.float64: _FLOAT << 8 | 64,
+    torch.float16: _FLOAT << 8 | 16,
+    torch.bfloat16: _BFLOAT << 8 | 16,
+    torch.bool: _BOOL << 8 | 8,
+    **{getattr(torch, f"int{bits}"): _INT << 8 | bits for bits in (8, 16, 32, 64)},
+    **{getattr(torch, f"uint{bits}"): _UINT << 8 | bits for bits in (8, 16, 32, 64)},
+}
+
+
+class _Devices(dict):
+    """DLPack's type << 32 | index of each device; KeyError for a device that no backend has."""
+
+    def __missing__(self, device: torch.device) -> int:
+        kinds = [b.dlpack for b in BACKENDS.values() if b.device == device.type]
+        if not kinds:
+            raise KeyError(device)
+        self[device] = kinds[0] << 32 | (device.index or 0)
+        return self[device]
+
+
+@functools.cache
+def _increment_version():
+    """A function that tells autograd that tensors were written to. It takes a tuple."""
+    one = torch._C._increment_version
+    with contextlib.suppress(TypeError):
+        one((torch.empty(0),))
+        return one
+    return lambda tensors: [one(tensor) for tensor in tensors]  # an older torch takes one
+
+
+def of_torch() -> dict:
+    """The parts of torch that a call needs, by the names in src/edge/call_torch.h."""
+    # Nothing here may initialise CUDA: after that a forked process could not use the GPU.
+    return {
+        "tensor": Tensor,
+        "parameter": torch.nn.Parameter,
+        "is_neg": Tensor.is_neg,
+        "requires_grad": "requires_grad",
+        "modes": torch._C._len_torch_dispatch_stack,
+        "tracing": torch._C._is_tracing,
+        "autocasting": torch._C._is_any_autocast_enabled,
+        "profiling": torch.autograd._profiler_enabled,
+        "function_modes": torch._C._len_torch_function_stack,
+        "is_included": torch._C._dispatch_tls_is_dispatch_key_included,
+        "pre_dispatch": torch._C.DispatchKey.PreDispatch,
+        "transforms": torch._C._are_functorch_transforms_active,
+        "deterministic": torch._C._get_deterministic_algorithms,
+        "grad_enabled": torch.is_grad_enabled,
+        "get_num_threads": torch.get_num_threads,
+        "forward_ad": vars(forward_ad),
+        "current_level": "_current_level",
+        "is_autocast_enabled": torch.is_autocast_enabled,
+        "get_autocast_dtype": torch.get_autocast_dtype,
+        "to": Tensor.to,
+        "float32": torch.float32,
+        "dtypes": DTYPES,
+        "devices": _Devices(),
+        "exchange_device": getattr(torch._C, "_cuda_exchangeDevice", None),
+        "device_count": torch.cuda.device_count,
+        "raw_stream": raw_stream,
+        "increment_version": _increment_version(),
+        # From torch 2.10 on. Without it C reads the attributes of tensors.
+        "exchange_api": getattr(Tensor, "__dlpack_c_exchange_api__", None),
+    }
+
+
+def _unusable() -> str:
+    """Why the extension cannot be used; "" if it can."""
+    if _call is None:
+        return "is not built"
+    # After git pull the extension is the old one until the next make.
+    root = _edge.root()
+    if root is not None and getattr(_call, "EDGE", "") != _edge.digest(root, _edge.call_files()):
+        return "was built by another version of the toolkit"
+    _call.configure(of_torch())
+    return ""
+
+
+UNUSABLE = _unusable()
+# Bases of Python classes, so that a builtin has a name and a signature.
+Launcher: Any = object if UNUSABLE else _call.Launcher
+Short: Any = object if UNUSABLE else _call.Short
+
+
+def extension(layer: str):
+    """The extension. If it cannot be used, the error names the command that builds it."""
+    if UNUSABLE:
+        raise CaffeRuntimeError(
+            f"{layer}: cuffi/runtime/_call.abi3.so {UNUSABLE}. Type `make` in the toolkit's folder."
+        )
+    return _call

@@ -1,0 +1,454 @@
+"""Make an operator of a layer's Python function: for eager calls, autograd, autocast and torch.compile.
+
+    @operator(layer)
+    def round_ste(bottom: Tensor) -> Tensor:
+        top = layer.empty_like(bottom)
+        layer.round_forward(bottom, top, bottom.numel())
+        return top
+
+    @round_ste.backward
+    def _(ctx, top_diff):
+        return top_diff
+
+The function allocates and launches, and its result depends only on its arguments. Eager calls and autograd run it. It
+is also torch.compile's shape function, in which launches do nothing.
+
+There are two ways to make a call. The short way is a builtin (src/edge/call_short.h), which runs a call by the plan of
+an earlier call of the same kind. The careful way, `Operator.careful`, makes all other calls, and words the errors.
+"""
+
+import collections.abc
+import difflib
+import functools
+import inspect
+import typing
+
+import torch
+from torch import Tensor
+from torch._library import autograd
+from torch.autograd import forward_ad
+
+from ..backends import DISPATCH_KEYS, HOST
+from ..base.errors import PLAIN, CaffeRuntimeError, CaffeTypeError, CaffeValueError
+from ..base.tracing import explain_onnx, refuse_script, traces_before_dispatch, without_launches
+from . import extension
+from .layer import Layer
+from .library import how_to_build
+from .named import name_and_library, tell_caches
+from .planning import run_and_plan
+from .schema import schema_of, tensor_kind
+
+CASTS = ("promote", "lower", "float32", "none")
+# The dtypes that autocast casts. It leaves doubles as they are.
+_CASTABLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
+
+
+def operator(layer: Layer, *, autocast: str = "promote", stays_float: collections.abc.Sequence[str] = ()):
+    """Decorate a layer's function. It takes tensors and parameters, and returns a tensor or a tuple of tensors.
+
+    The function must depend only on its arguments: a call like an earlier one is repeated without calling it.
+
+    Args:
+        layer: the function's layer. torch knows the operator as `torch.ops.<package>_<layer>.<function>`.
+        autocast: what happens to floating inputs under torch.autocast. 'promote': all get the widest
+            dtype among them (as torch does for pointwise functions); 'lower': all get autocast's dtype (as
+            torch does for convolutions); 'float32': all get float32; 'none': they stay as they are. Use 'none' for a
+            backward, which gets the tensors that its forward used.
+        stays_float: tensors, such as weights, that autocast leaves in float32, because the kernels read them beside
+            a half type. Neither they nor their gradients are cast.
+
+    Returns:
+        A decorator. It returns a function with the same arguments, which has the decorator `backward` and the method
+        `backward_by` (class Operator) to define its derivative. Without them it has no derivative.
+
+    Raises:
+        CaffeTypeError: no parameter is annotated as a tensor, or `stays_float` names one that is none.
+        CaffeValueError: `autocast` is none of these words.
+    """
+    if autocast not in CASTS:
+        wanted = f"expected one of {', '.join(map(repr, CASTS))}, got {autocast!r}"
+        raise CaffeValueError(f"{layer.name}: operator: autocast: {wanted}")
+    return lambda function: Operator(layer, function, autocast, stays_float).entry
+
+
+def _is_differentiated_by_functorch() -> bool:
+    levels = torch._C._functorch.get_interpreter_stack() or ()
+    return any(level.key() == torch._C._functorch.TransformType.Grad for level in levels)
+
+
+class Operator:
+    """One operator. Users call its `entry`.
+
+    Attributes:
+        names, tensors, optional: the names of all parameters, of the tensors, and of the tensors that may be None.
+        short: the builtin that runs a call by its plan. Without the extension, a function that raises the error.
+        torch_op: the operator in torch.ops, for graphs.
+        apply: makes the autograd node of a call.
+    """
+
+    def __init__(self, layer: Layer, function, autocast: str, stays_float):
+        self.layer, self.function, self.autocast, self.stays_float = layer, function, autocast, stays_float
+        self.signature = inspect.signature(function)
+        # A list: older torch.compile cannot look into a signature.
+        self.names = list(self.signature.parameters)
+        hints = typing.get_type_hints(function)
+        where = f"{layer.name}: {function.__name__}"
+        kinds = {n: tensor_kind(f"{where}: {n}", hints[n]) for n in self.names if n in hints}
+        self.tensors = [n for n in self.names if kinds.get(n)]
+        self.optional = {n for n in self.tensors if kinds[n] == "optional"}
+        if not self.tensors:
+            raise CaffeTypeError(
+                f"{where}: annotate the tensors among {', '.join(self.names) or 'its parameters'}"
+            )
+        self.defaults = {
+            n: p.default for n, p in self.signature.parameters.items() if p.default is not p.empty
+        }
+        if unknown := set(stays_float) - set(self.tensors):
+            raise CaffeTypeError(f"{where}: stays_float: no tensors are called {', '.join(sorted(unknown))}")
+        self.short = self._short()
+        self.torch_op = self._register()
+        self.backward(self._no_backward, registered=False)
+        self.entry = self._entry()
+
+    def _short(self):
+        if extension.UNUSABLE:
+            return self._missing
+        letters = "".join(
+            "p" if n not in self.tensors else "o" if n in self.optional else "t" for n in self.names
+        )
+        letters = "".join(
+            c.upper() if n in self.stays_float else c for c, n in zip(letters, self.names, strict=True)
+        )
+        if len(letters) > extension._call.MOST_PARAMETERS:
+            return self.careful
+        return extension.Short(
+            parameters=letters, defaults=tuple(self.defaults.values()), cast=self.cast,
+            casts=getattr(extension._call, f"CAST_{self.autocast.upper()}"),
+            careful=self.careful, plain=self.plain, planning=self.planning,
+        )  # fmt: skip
+
+    def _missing(self, *_, **__):
+        layer = self.layer
+        if not layer.backends():
+            raise CaffeRuntimeError(how_to_build(layer.name, HOST.name, layer.folder / HOST.library))
+        extension.extension(layer.name)
+
+    def _register(self):
+        function, layer = self.function, self.layer
+        name, library = name_and_library(layer.module, function.__name__)
+        self._library = library
+        schema = schema_of(function)
+        # Operators take any strides, so compiled code need not keep the traced ones, and inductor may choose
+        # channels_last for a whole network.
+        tags = (torch.Tag.pt2_compliant_tag, torch.Tag.flexible_layout)
+        library.define(function.__name__ + schema, tags=tags)
+        torch_op = getattr(getattr(torch.ops, library.ns), function.__name__).default
+        kernel = self._in_torch(torch_op)
+        for key in DISPATCH_KEYS:
+            library.impl(function.__name__, kernel, key)
+        torch.library.register_fake(name, self.shape, lib=library)
+        tell_caches(name, function)
+        return torch_op
+
+    def _in_torch(self, torch_op):
+        """The kernel for a device's key. Compiled code calls torch_op, and that calls its _op, which is set here."""
+        if not hasattr(self.short, "in_torch"):
+            return self.registered
+        self._of_torch = torch_op._op
+        self.short.in_torch(registered=self.registered, autograd=None, op=self._of_torch)
+        torch_op._op = self.short.op  # before torch hashes torch_op, which is by its _op
+        return self.short.kernel
+
+    def _entry(self):
+        """The function that users call."""
+        call, compiling, compiled = self.short, torch.compiler.is_dynamo_compiling, self.compiled
+
+        def entry(*arguments, **named):
+            if compiling():
+                return compiled(*arguments, **named)
+            return call(*arguments, **named) if named else call(*arguments)
+
+        for attribute in ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__"):
+            setattr(entry, attribute, getattr(self.function, attribute))
+        entry.__signature__ = self.signature
+        entry.backward, entry.backward_by, entry.operator = self.backward, self.backward_by, self
+        entry.__prepare_scriptable__ = functools.partial(refuse_script, self.layer.name)
+        return entry
+
+    # ---------------------------------------------------------------------------------- the careful way
+
+    def bound(self, arguments: tuple, named: dict) -> tuple:
+        """A value for each parameter. The error names what is unknown, too much, given twice, or missing."""
+        values, where = list(arguments), f"{self.layer.name}: {self.function.__name__}"
+        names = self.names
+        if len(values) > len(names):
+            raise CaffeTypeError(
+                f"{where} takes {len(names)} argument{'s' * (len(names) != 1)}, {', '.join(names)}: got {len(values)}"
+            )
+        for name in named:
+            if name not in names:
+                near = difflib.get_close_matches(name, names, n=1)
+                hint = f". Did you mean {near[0]}?" if near else ""
+                raise CaffeTypeError(f"{where} has no parameter {name}. It takes {', '.join(names)}{hint}")
+            if name in names[: len(arguments)]:
+                raise CaffeTypeError(f"{where}: {name} is given twice, by its place and by its name")
+        for name in names[len(values) :]:
+            if name not in named and name not in self.defaults:
+                raise CaffeTypeError(f"{where}: {name} is missing")
+            values.append(named[name] if name in named else self.defaults[name])
+        return tuple(values)
+
+    def compiled(self, *arguments, **named):
+        """Call the registered operator, which torch.compile and tracers see."""
+        arguments = self.bound(arguments, named)
+        if torch._C._is_any_autocast_enabled():
+            arguments = self.cast(*arguments)
+        return self.torch_op(*arguments)
+
+    def careful(self, *arguments, **named):
+        """Run any call: with tensor subclasses, modes, tracing, torch.func or wrong arguments."""
+        arguments = self.bound(arguments, named)
+        if any(isinstance(a, torch.fx.Proxy) for a in arguments):  # a node of torch.fx's
+            return self.torch_op(*arguments)
+        tensors = [a for n, a in zip(self.names, arguments, strict=True) if n in self.tensors]
+        if torch._C._is_tracing():
+            explain_onnx(self.layer.name, self.torch_op)
+            return self.compiled(*arguments)
+        if torch._C._is_any_autocast_enabled():
+            arguments = self.cast(*arguments)
+        if self._is_exotic(tensors):
+            return self.exotic(*arguments)
+        self.refuse(*arguments)
+        wants = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+        # In forward mode, too: autograd raises an error for tangents, and the plain function would lose them.
+        if wants or forward_ad._current_level >= 0:
+            return self.apply(*arguments)
+        return self.function(*arguments)
+
+    @staticmethod
+    def _is_exotic(tensors) -> bool:
+        modes = torch._C._len_torch_dispatch_stack() or traces_before_dispatch()
+        if modes or torch._C._are_functorch_transforms_active():
+            return True
+        # Batched: of autograd.grad's is_grads_batched, and jacobian's vectorize.
+        batched = torch._C._functorch.is_legacy_batchedtensor
+        return any(isinstance(t, Tensor) and (type(t) not in PLAIN or batched(t)) for t in tensors)
+
+    def exotic(self, *arguments):
+        """Run a call with tensor subclasses, dispatch modes or functorch transforms, which torch.library handles."""
+        self.refuse(*arguments, meta=True)
+        if forward_ad._current_level >= 0:  # torch.library would lose the tangents silently
+            raise CaffeRuntimeError(
+                f"{self.layer.name}: {self.function.__name__} has no forward-mode derivative (jvp)"
+            )
+        if _is_differentiated_by_functorch():  # torch's own message names no layer
+            raise CaffeRuntimeError(
+                f"{self.layer.name}: torch.func's grad, vjp and jacrev cannot look into {self.function.__name__}: "
+                "torch.autograd.grad can"
+            )
+        return self.torch_op(*arguments)
+
+    def registered(self, *arguments, **named):
+        """The implementation for torch.ops. Its callers may pass anything, and torch leaves out defaults."""
+        return self.plain(*self.bound(arguments, named))
+
+    def shape(self, *arguments, **named):
+        """The shape function for torch.ops: launches do nothing."""
+        arguments = self.bound(arguments, named)
+        self.refuse(*arguments, meta=True)
+        with without_launches():
+            return self.function(*arguments)
+
+    def plain(self, *arguments):
+        """Run a call of plain tensors that needs no gradient."""
+        self.refuse(*arguments)
+        return self.function(*arguments)
+
+    def planning(self, *arguments):
+        """Like plain, and make a plan for the next call of this kind, if that is possible."""
+        self.refuse(*arguments)
+        result, plan = run_and_plan(self.function, arguments)
+        if plan is not None:
+            self.short.add(arguments, plan)
+        return result
+
+    def refuse(self, *arguments, meta: bool = False) -> None:
+        """Check the tensors. torch's own message would not name the argument."""
+        first = None
+        for name, value in zip(self.names, arguments, strict=True):
+            if name not in self.tensors or (value is None and name in self.optional):
+                continue
+            self.layer.check_tensor(name, value, meta=meta)
+            first = first or (name, value.device)
+            if value.device != first[1]:
+                raise self.layer.wrong(name, f"a tensor on {first[1]} as '{first[0]}' is", value)
+
+    def cast(self, *arguments):
+        """The arguments with their floating tensors in the dtype that autocast chooses for this operator."""
+        tensors = [a for a in arguments if isinstance(a, Tensor)]
+        if self.autocast == "none" or not tensors or not torch.is_autocast_enabled(tensors[0].device.type):
+            return arguments
+        if self.autocast == "lower":
+            dtype = torch.get_autocast_dtype(tensors[0].device.type)
+        elif self.autocast == "float32":
+            dtype = torch.float32
+        else:
+            dtype = _widest([t.dtype for t in tensors if t.dtype.is_floating_point])
+        return tuple([
+            a.to(dtype) if isinstance(a, Tensor) and a.dtype is not dtype and a.dtype in _CASTABLE
+            and not (a.dtype is torch.float32 and n in self.stays_float) else a
+            for n, a in zip(self.names, arguments, strict=True)
+        ])  # fmt: skip
+
+    def backward_by(self, gradient, save: collections.abc.Sequence[str]):
+        """Let another operator compute the gradients: its results are one gradient for each tensor of this operator.
+
+        Args:
+            gradient: the other operator. It takes the top_diffs, the saved tensors, this operator's parameters, and for
+                each of its tensors a bool: is its gradient needed? Other results are ignored.
+            save: the names of the tensors of this operator that `gradient` takes.
+        """
+        self._check_gradient(gradient, save)
+        saved, names = [self.names.index(name) for name in save], self.names
+        tensors = [i for i, name in enumerate(names) if name in self.tensors]
+        others = [i for i, name in enumerate(names) if name not in self.tensors]
+        nothing, only = [None] * len(names), tensors[0] if len(tensors) == 1 else None
+
+        def keep(ctx, arguments, result):
+            ctx.save_for_backward(*[arguments[i] for i in saved])
+            # The parameters, with True in place of each tensor, as the builtin keeps them.
+            ctx.given = tuple([a if a is None or i in others else True for i, a in enumerate(arguments)])
+
+        def backward(ctx, *top_diffs):
+            wanted = ctx.needs_input_grad
+            found = gradient(
+                *top_diffs, *ctx.saved_tensors, *[ctx.given[i] for i in others], *[wanted[i] for i in tensors]
+            )
+            diffs = nothing.copy()
+            for i, diff in zip(tensors, (found,) if only is not None else found, strict=True):
+                if wanted[i]:
+                    diffs[i] = diff
+            return tuple(diffs)
+
+        self.backward(backward, save=keep)
+        if hasattr(self.short, "differentiate") and hasattr(gradient.operator.short, "differentiate"):
+            careful = once(backward, f"{self.layer.module}.{self.function.__name__}")
+            self.apply = self._node(self.short.backward)
+            self.short.differentiate(
+                apply=self.apply, save=tuple(saved), backward=careful, by=gradient.operator.short
+            )
+
+    def _check_gradient(self, gradient, save) -> None:
+        """Check the parameters' names, because a call would notice only a wrong number of arguments."""
+        takes = list(inspect.signature(gradient).parameters)
+        tops = len(self.torch_op._schema.returns)
+        parameters = [name for name in self.names if name not in self.tensors]
+        passed = ["top_diff"] * tops + [*save, *parameters] + [f"{name}_wanted" for name in self.tensors]
+        if unknown := [name for name in save if name not in self.tensors]:
+            raise CaffeTypeError(
+                f"{self.layer.name}: backward_by: save: {unknown[0]!r} is not a tensor of {self.function.__name__}"
+            )
+        if len(takes) != len(passed):
+            raise CaffeTypeError(
+                f"{self.layer.name}: backward_by: {gradient.__name__} is given {', '.join(passed)}; "
+                f"it takes {', '.join(takes)}"
+            )
+
+    def backward(self, function=None, *, save=None, twice: bool = False, registered: bool = True):
+        """Decorate `backward(ctx, *top_diffs)`, which returns one gradient (or None) per argument.
+
+        Args:
+            save: `save(ctx, arguments, result)` saves what backward needs, tensors by ctx.save_for_backward.
+            twice: backward is made of differentiable operators, so that it can be differentiated again. Otherwise a
+                second derivative is an error.
+            registered: register it with torch.library, too.
+        """
+        if function is None:
+            return lambda function: self.backward(function, save=save, twice=twice)
+        name = f"{self.layer.module}.{self.function.__name__}"
+        node = function if twice else once(function, name)
+        self.apply = self._node(node, save)
+        if hasattr(self.short, "differentiate"):
+            self.short.differentiate(apply=self.apply, save=save, backward=node, by=None)
+        if registered:
+            self._register_backward(node, save)
+        return function
+
+    def _register_backward(self, node, save) -> None:
+        """As torch.library.register_autograd, with the builtin before it. That runs a clear call without a gradient."""
+        name = self.torch_op.name().split(".")[0]
+        setup = None if save is None else lambda ctx, inputs, output: save(ctx, inputs, output)
+        tell_caches(f"{name}, backward", node, save)
+        if not hasattr(self.short, "in_torch"):
+            torch.library.register_autograd(name, node, setup_context=setup, lib=self._library)
+            return
+        careful = autograd.make_autograd_impl(self.torch_op, autograd.Info(node, setup))
+        self.short.in_torch(registered=self.registered, autograd=careful, op=self._of_torch)
+        self._library.impl(self.function.__name__, self.short.autograd, "Autograd", with_keyset=True)
+
+    def _node(self, backward, save=None):
+        """Make an autograd.Function, and return its `apply`. Without the short way it saves tensors by `save`."""
+        name = self.function.__name__
+
+        def forward(ctx, *arguments):
+            result = self.plain(*arguments)
+            if save is not None:
+                save(ctx, arguments, result)
+            return result
+
+        def jvp(ctx, *_):
+            raise CaffeRuntimeError(f"{self.layer.name}: {name} has no forward-mode derivative (jvp)")
+
+        kept = {
+            "forward": staticmethod(getattr(self.short, "forward", forward)),
+            "backward": staticmethod(backward),
+            "jvp": staticmethod(jvp),
+            "__doc__": f"Autograd of {name}.",
+        }
+        node = type(f"{name}_function", (torch.autograd.Function,), kept)
+        # Skip the Python part of Function.apply: it looks for functorch transforms, which a call here does not have.
+        return super(torch.autograd.Function, node).apply
+
+    def _no_backward(self, ctx, *top_diffs):
+        raise CaffeRuntimeError(f"{self.layer.name}: {self.function.__name__} has no derivative")
+
+
+def _widest(dtypes: list[torch.dtype]) -> torch.dtype:
+    """The dtype that torch promotes them to."""
+    return functools.reduce(torch.promote_types, dtypes) if dtypes else torch.float32
+
+
+def once(function, name: str):
+    """A backward whose own derivative is an error.
+
+    torch's once_differentiable only looks at top_diff. If that is a constant, as in `y.sum()`, the gradients have no
+    graph, and a penalty on them would silently have a zero gradient.
+    """
+
+    def backward(ctx, *top_diffs):
+        if not torch.is_grad_enabled():  # no create_graph=True, so there is no second derivative
+            return function(ctx, *top_diffs)
+        with torch.no_grad():
+            diffs = function(ctx, *top_diffs)
+        diffs = diffs if isinstance(diffs, tuple) else (diffs,)
+        kept = [d for d in diffs if d is not None]
+        refusing = iter(_Refuse.apply(name, len(kept), *kept, *top_diffs, *ctx.saved_tensors))
+        return tuple(None if d is None else next(refusing) for d in diffs)
+
+    return backward
+
+
+class _Refuse(torch.autograd.Function):
+    """Return the first `count` tensors. They depend on all tensors, and their derivative is an error."""
+
+    @staticmethod
+    def forward(ctx, name, count, *tensors):
+        ctx.name = name
+        return tuple(t.view_as(t) for t in tensors[:count])
+
+    @staticmethod
+    def backward(ctx, *_):
+        raise CaffeRuntimeError(
+            f"{ctx.name} can be differentiated once only: it has no second derivative. If its backward is made of "
+            "differentiable operators, define it by .backward(twice=True)"
+        )

@@ -1,0 +1,228 @@
+// Cooperative groups on the host, by the barriers and shuffles of cuda_warp.h: a block, tiles of a warp, the lanes at a
+// statement, and the grid of a cooperative launch.
+#pragma once
+
+#include <string.h>
+
+#include "cuda_runtime.h"
+
+namespace cooperative_groups {
+
+class thread_block {
+ public:
+  static void sync(int line = __builtin_LINE()) { cuda_host::block_barrier(0, {line}); }
+  static unsigned int size() { return blockDim.x * blockDim.y * blockDim.z; }
+  static unsigned int num_threads() { return size(); }
+  static unsigned int thread_rank() {
+    return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+  }
+  static dim3 group_index() { return dim3(blockIdx); }
+  static dim3 thread_index() { return dim3(threadIdx); }
+  static dim3 group_dim() { return dim3(blockDim); }
+  static dim3 dim_threads() { return dim3(blockDim); }
+};
+inline thread_block this_thread_block() { return {}; }
+
+class grid_group {
+ public:
+  static bool is_valid() { return cuda_host::is_cooperative(); }
+  static void sync(int line = __builtin_LINE()) { cuda_host::grid_barrier({line}); }
+  static unsigned long long num_blocks() { return 1ull * gridDim.x * gridDim.y * gridDim.z; }
+  static unsigned long long block_rank() {
+    return (1ull * blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+  }
+  static unsigned long long size() { return num_blocks() * thread_block::size(); }
+  static unsigned long long num_threads() { return size(); }
+  static unsigned long long thread_rank() {
+    return block_rank() * thread_block::size() + thread_block::thread_rank();
+  }
+  static dim3 group_dim() { return dim3(gridDim); }
+  static dim3 dim_blocks() { return dim3(gridDim); }
+  static dim3 block_index() { return dim3(blockIdx); }
+};
+inline grid_group this_grid() { return {}; }
+
+// Lanes of a warp, numbered in their order. A value from a number that the group does not have is the thread's own.
+class lane_group {
+ public:
+  explicit lane_group(unsigned int mask = 0) : mask_(mask) {}
+  void sync() const { __syncwarp(mask_); }
+  unsigned int size() const { return __builtin_popcount(mask_); }
+  unsigned int num_threads() const { return size(); }
+  unsigned int thread_rank() const { return __builtin_popcount(mask_ & ((1u << cuda_host::lane()) - 1)); }
+  template <typename T>
+  T shfl(T value, int rank) const {
+    return from(value, static_cast<unsigned int>(rank) % size());
+  }
+  template <typename T>
+  T shfl_down(T value, unsigned int by) const {
+    return from(value, thread_rank() + by);
+  }
+  template <typename T>
+  T shfl_up(T value, unsigned int by) const {
+    return from(value, by > thread_rank() ? thread_rank() : thread_rank() - by);
+  }
+  template <typename T>
+  T shfl_xor(T value, unsigned int by) const {
+    return from(value, thread_rank() ^ by);
+  }
+  int any(int is) const { return __any_sync(mask_, is); }
+  int all(int is) const { return __all_sync(mask_, is); }
+  unsigned int ballot(int is) const { return packed(__ballot_sync(mask_, is)); }
+  template <typename T>
+  unsigned int match_any(T value) const {
+    return packed(__match_any_sync(mask_, value));
+  }
+  template <typename T>
+  unsigned int match_all(T value, int& all) const {
+    return packed(__match_all_sync(mask_, value, &all));
+  }
+
+ protected:
+  // Values of any size, eight bytes at a time.
+  template <typename T>
+  T from(T value, unsigned int rank) const {
+    const int lane = lane_of(rank < size() ? rank : thread_rank());
+    T result = value;
+    for (size_t at = 0; at < sizeof(T); at += 8) {
+      uint64_t part = 0;
+      const size_t bytes = sizeof(T) - at < 8 ? sizeof(T) - at : 8;
+      memcpy(&part, reinterpret_cast<const char*>(&value) + at, bytes);
+      part = cuda_host::shuffle(mask_, part, lane);
+      memcpy(reinterpret_cast<char*>(&result) + at, &part, bytes);
+    }
+    return result;
+  }
+  int lane_of(unsigned int rank) const {
+    unsigned int left = mask_;
+    for (; rank; --rank) left &= left - 1;
+    return __builtin_ctz(left);
+  }
+  // A bit for each number instead of each lane.
+  unsigned int packed(unsigned int lanes) const {
+    unsigned int result = 0, number = 0;
+    for (unsigned int left = mask_; left; left &= left - 1, ++number)
+      result |= (lanes >> __builtin_ctz(left) & 1u) << number;
+    return result;
+  }
+  static unsigned int tile_mask(unsigned int size) {
+    const unsigned int all = size >= 32 ? 0xffffffffu : (1u << size) - 1;
+    const unsigned int block = thread_block::size(), warp = thread_block::thread_rank() / 32 * 32;
+    const unsigned int there = block - warp >= 32 ? 0xffffffffu : (1u << (block - warp)) - 1;
+    return all << (cuda_host::lane() / size * size % 32) & there;
+  }
+  unsigned int mask_;
+};
+
+class coalesced_group : public lane_group {
+ public:
+  using lane_group::lane_group;
+};
+inline coalesced_group coalesced_threads(int line = __builtin_LINE()) {
+  return coalesced_group(__activemask(line));
+}
+
+template <unsigned int Size, typename Parent = void>
+class thread_block_tile : public lane_group {
+ public:
+  static_assert(Size <= 32 && (Size & (Size - 1)) == 0, "the host has tiles of 1, 2, 4, 8, 16 or 32 threads");
+  thread_block_tile() : lane_group(tile_mask(Size)) {}
+  static constexpr unsigned int size() { return Size; }
+  static constexpr unsigned int num_threads() { return Size; }
+  static unsigned int meta_group_rank() { return thread_block::thread_rank() / Size; }
+  static unsigned int meta_group_size() { return (thread_block::size() + Size - 1) / Size; }
+};
+
+// Any of the above.
+class thread_group : public lane_group {
+ public:
+  thread_group(const thread_block&) : block_(true) {}
+  thread_group(const lane_group& lanes) : lane_group(lanes) {}
+  void sync(int line = __builtin_LINE()) const { block_ ? thread_block::sync(line) : lane_group::sync(); }
+  unsigned int size() const { return block_ ? thread_block::size() : lane_group::size(); }
+  unsigned int num_threads() const { return size(); }
+  unsigned int thread_rank() const {
+    return block_ ? thread_block::thread_rank() : lane_group::thread_rank();
+  }
+  static thread_group tile(unsigned int size) { return lane_group(tile_mask(size)); }
+
+ private:
+  bool block_ = false;
+};
+
+template <unsigned int Size, typename Parent>
+inline thread_block_tile<Size, Parent> tiled_partition(const Parent&) {
+  return {};
+}
+inline thread_group tiled_partition(const thread_block&, unsigned int size) {
+  return thread_group::tile(size);
+}
+
+template <typename Group>
+inline void sync(const Group& group, int line = __builtin_LINE()) {
+  if constexpr (std::is_base_of<lane_group, Group>::value && !std::is_same<thread_group, Group>::value)
+    group.sync();
+  else
+    group.sync(line);
+}
+
+// ------------------------------------------------------------------- reduce.h, scan.h, memcpy_async.h
+
+#define CAFFE_HOST_OPERATION(name, expression)          \
+  template <typename T = void>                          \
+  struct name {                                         \
+    T operator()(T a, T b) const { return expression; } \
+  };                                                    \
+  template <>                                           \
+  struct name<void> {                                   \
+    template <typename T>                               \
+    T operator()(T a, T b) const {                      \
+      return expression;                                \
+    }                                                   \
+  };
+CAFFE_HOST_OPERATION(plus, a + b)
+CAFFE_HOST_OPERATION(less, b < a ? b : a)
+CAFFE_HOST_OPERATION(greater, a < b ? b : a)
+CAFFE_HOST_OPERATION(bit_and, a& b)
+CAFFE_HOST_OPERATION(bit_or, a | b)
+CAFFE_HOST_OPERATION(bit_xor, a ^ b)
+#undef CAFFE_HOST_OPERATION
+
+// merge(...) of all values, by halves, as a GPU's butterfly does for tiles; in order for other groups.
+template <typename Group, typename T, typename Merge>
+inline T reduce(const Group& group, T value, Merge&& merge) {
+  const unsigned int size = group.size();
+  if ((size & (size - 1)) == 0) {
+    for (unsigned int by = size / 2; by; by /= 2) value = merge(value, group.shfl_xor(value, by));
+    return value;
+  }
+  T result = group.shfl(value, 0);
+  for (unsigned int rank = 1; rank < size; ++rank) result = merge(result, group.shfl(value, rank));
+  return result;
+}
+template <typename Group, typename T, typename Merge = plus<>>
+inline T inclusive_scan(const Group& group, T value, Merge&& merge = {}) {
+  for (unsigned int by = 1; by < group.size(); by *= 2) {
+    const T before = group.shfl_up(value, by);
+    if (group.thread_rank() >= by) value = merge(before, value);
+  }
+  return value;
+}
+template <typename Group, typename T, typename Merge = plus<>>
+inline T exclusive_scan(const Group& group, T value, Merge&& merge = {}) {
+  const T before = group.shfl_up(inclusive_scan(group, value, merge), 1);
+  return group.thread_rank() ? before : T();
+}
+
+// A plain copy: each thread of the group copies a part. wait() makes it visible to the group.
+template <typename Group>
+inline void memcpy_async(const Group& group, void* to, const void* from, size_t bytes) {
+  for (size_t at = group.thread_rank(); at < bytes; at += group.size())
+    static_cast<char*>(to)[at] = static_cast<const char*>(from)[at];
+}
+template <typename Group>
+inline void wait(const Group& group, int line = __builtin_LINE()) {
+  sync(group, line);
+}
+
+}  // namespace cooperative_groups

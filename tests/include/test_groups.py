@@ -1,0 +1,118 @@
+"""Cooperative groups, compared with Python. On CUDA nvcc's own header serves."""
+
+import pytest
+import torch
+
+from cuffi import load_inline
+
+TEXT = r"""
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+#include <cooperative_groups/scan.h>
+namespace cg = cooperative_groups;
+// Eight numbers for each thread.
+__global__ void tiles(const int* in, int* o) {
+  cg::thread_block block = cg::this_thread_block();
+  auto tile = cg::tiled_partition<8>(block);
+  const int value = in[block.thread_rank()];
+  int* own = o + 8 * block.thread_rank();
+  own[0] = cg::reduce(tile, value, cg::plus<int>());
+  own[1] = cg::reduce(tile, value, cg::greater<int>());
+  own[2] = cg::inclusive_scan(tile, value);
+  own[3] = cg::exclusive_scan(tile, value);
+  own[4] = tile.shfl_down(value, 2);
+  own[5] = tile.ballot(value % 2);
+  own[6] = tile.meta_group_rank() * 100 + tile.thread_rank();
+  own[7] = tile.shfl(value, 3);
+}
+__global__ void coalesced(const int* in, int* o) {
+  const int i = threadIdx.x;
+  if (in[i] % 2) {
+    cg::coalesced_group active = cg::coalesced_threads();
+    o[2 * i] = active.size() * 100 + active.thread_rank();
+    o[2 * i + 1] = cg::reduce(active, in[i], cg::plus<int>());
+  }
+}
+__device__ int sum(const cg::thread_group& group, int* shared, int value) {
+  for (int i = group.size() / 2; i > 0; i /= 2) {
+    shared[group.thread_rank()] = value;
+    group.sync();
+    if (group.thread_rank() < i) value += shared[group.thread_rank() + i];
+    group.sync();
+  }
+  return value;
+}
+__global__ void of_block(const int* in, int* o) {
+  __shared__ int shared[64];
+  auto block = cg::this_thread_block();
+  const int total = sum(block, shared, in[block.thread_rank()]);
+  if (block.thread_rank() == 0) o[0] = total;
+}
+__global__ void rounds(int* a, int count) {
+  cg::grid_group grid = cg::this_grid();
+  const int i = grid.thread_rank(), n = grid.size();
+  for (int k = 0; k < count; ++k) {
+    const int next = a[(i + 1) % n];
+    grid.sync();
+    a[i] = next;
+    grid.sync();
+  }
+}
+extern "C" int turn(int* a, int count, int blocks, int threads) {
+  void* arguments[] = {&a, &count};
+  cudaLaunchCooperativeKernel(rounds, dim3(blocks), dim3(threads), arguments);
+  return CAFFE_LAUNCH_STATUS();
+}
+extern "C" int turn_plainly(int* a, int count, int blocks, int threads) {
+  rounds<<<blocks, threads>>>(a, count);
+  return CAFFE_LAUNCH_STATUS();
+}
+extern "C" int tiles_of(const int* in, int* o) { tiles<<<1, 64>>>(in, o); return CAFFE_LAUNCH_STATUS(); }
+extern "C" int coalesced_of(const int* in, int* o) { coalesced<<<1, 32>>>(in, o); return CAFFE_LAUNCH_STATUS(); }
+extern "C" int block_of(const int* in, int* o) { of_block<<<1, 64>>>(in, o); return CAFFE_LAUNCH_STATUS(); }
+"""
+
+
+@pytest.fixture
+def groups(cache):
+    return load_inline("groups", TEXT, backends="host")
+
+
+NUMBERS = torch.randint(-50, 50, (64,), generator=torch.Generator().manual_seed(1)).int()
+
+
+def test_tiles(groups):
+    top = torch.zeros(64, 8, dtype=torch.int32)
+    groups.tiles_of(NUMBERS, top)
+    for i, row in enumerate(top.tolist()):
+        own, at = NUMBERS[i // 8 * 8 : i // 8 * 8 + 8].tolist(), i % 8
+        odd = sum(1 << k for k in range(8) if own[k] % 2)
+        down = own[at + 2] if at < 6 else own[at]
+        scans = [sum(own[: at + 1]), sum(own[:at])]
+        assert row == [sum(own), max(own), *scans, down, odd, i // 8 * 100 + at, own[3]]
+
+
+def test_the_lanes_at_a_statement(groups):
+    top = torch.zeros(32, 2, dtype=torch.int32)
+    groups.coalesced_of(NUMBERS[:32].clone(), top)
+    odd = [i for i in range(32) if NUMBERS[i] % 2]
+    total = sum(int(NUMBERS[i]) for i in odd)
+    wanted = [[100 * len(odd) + odd.index(i), total] if i in odd else [0, 0] for i in range(32)]
+    assert top.tolist() == wanted
+
+
+def test_a_block_as_a_group(groups):
+    top = torch.zeros(1, dtype=torch.int32)
+    groups.block_of(NUMBERS, top)
+    assert top.item() == NUMBERS.sum().item()
+
+
+def test_a_grid_that_meets(groups):
+    numbers = torch.arange(20 * 32, dtype=torch.int32)
+    turned = numbers.clone()
+    groups.turn(turned, 5, 20, 32)
+    assert torch.equal(turned, numbers.roll(-5))
+    with pytest.raises(
+        RuntimeError, match=r"kernel rounds: this_grid\(\).sync\(\) at line \d+ needs a cooperative"
+    ):
+        groups.turn_plainly(turned, 5, 20, 32)

@@ -1,0 +1,64 @@
+"""Folders of the cache: what another user could change is found, whatever its kind."""
+
+import os
+import stat
+
+import pytest
+
+from cuffi.loading import private
+
+
+def test_a_folder_for_its_owner_alone(tmp_path):
+    before = os.umask(0)
+    try:
+        made = private.own(tmp_path / "own")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(made.stat().st_mode) == 0o700 and private.own(made) == made
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "broken link", "open folder"])
+def test_anything_else_of_its_name_is_removed(tmp_path, kind):
+    path, other = tmp_path / "own", tmp_path / "other"
+    other.mkdir(mode=0o700)
+    (other / "kept").touch()
+    if kind == "file":
+        path.touch()
+    elif kind == "open folder":
+        (path / "below").mkdir(parents=True)
+        path.chmod(0o777)
+    else:
+        path.symlink_to(other if kind == "link" else "/nowhere")
+    private.own(path)
+    assert private.is_own(path) and not list(path.iterdir()) and (other / "kept").exists()
+
+
+def test_what_is_removed_and_what_it_links_to(tmp_path):
+    (tmp_path / "folder" / "below").mkdir(parents=True)
+    (tmp_path / "folder" / "link").symlink_to(tmp_path / "kept")
+    (tmp_path / "kept").mkdir()
+    private.removed(tmp_path / "folder")
+    private.removed(tmp_path / "never there")
+    assert os.listdir(tmp_path) == ["kept"]
+
+
+def test_permissions_of_others_are_taken(tmp_path):
+    for name, mode in (("a/b", 0o777), ("a/c", 0o664), ("a/d", 0o755)):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.mkdir() if name == "a/b" else path.touch()
+        path.chmod(mode)
+    (tmp_path / "a" / "link").symlink_to("/nowhere")
+    private.close(tmp_path)
+    modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in (tmp_path / "a").glob("[b-d]")}
+    assert modes == {"b": 0o700, "c": 0o600, "d": 0o700}
+
+
+@pytest.mark.parametrize(
+    ("mode", "why"),
+    [(0o700, None), (0o755, None), (0o775, "others may write"), (0o702, "others may write")],
+)
+def test_why_a_folder_is_unsafe(tmp_path, mode, why):
+    tmp_path.chmod(mode)
+    assert (private.why_unsafe(tmp_path) or "").startswith(f"{why} to it" if why else "")
+    assert (private.why_unsafe(tmp_path) is None) == (why is None)

@@ -1,0 +1,47 @@
+"""The transformations of an image: crops and mirrors."""
+
+import itertools
+
+import numpy as np
+import torch
+from support.datasets import datums, images, net, write_lmdb
+
+from cuffi.nets.data.loader import data_loaders
+
+
+def test_training_crops_and_mirrors_at_random(tmp_path):
+    """Each crop is part of the image, or its mirror image; the same with workers, and from any start."""
+    array = images(5, channels=1)
+    write_lmdb(tmp_path / "db", datums(array))
+    made = net(
+        tmp_path,
+        'layer { name: "d" type: "Data" top: "data" top: "label" '
+        'data_param { source: "db" batch_size: 2 backend: LMDB } transform_param { crop_size: 4 mirror: true } }',
+        "TRAIN",
+    )
+    batches = list(itertools.islice(made.data_loaders(seed=3)["d"], 30))
+    places = set()
+    for batch in batches:
+        for crop, label in zip(batch["data"].numpy(), batch["label"].int().tolist(), strict=True):
+            image = array[label].astype(np.float32)
+            found = [
+                (top, left, mirror)
+                for top in range(3)
+                for left in range(2)
+                for mirror in (1, -1)
+                if np.array_equal(image[:, top : top + 4, left : left + 4][:, :, ::mirror], crop)
+            ]
+            assert found
+            places.add(found[0])
+    assert len(places) == 12
+    for again in (data_loaders(made, seed=3, workers=1), data_loaders(made, seed=3, start=4)):
+        first = next(iter(again["d"]))
+        same = batches[4 if again["d"].num_workers == 0 else 0]
+        assert torch.equal(first["data"], same["data"])
+    other = next(iter(data_loaders(made, seed=4, start=4)["d"]))
+    assert not torch.equal(other["data"], batches[4]["data"])
+    parts = [data_loaders(made, seed=3, rank=rank, world=2)["d"] for rank in (0, 1)]
+    for batch, wanted in zip(
+        (b for pair in zip(*parts, strict=False) for b in pair), batches[:6], strict=False
+    ):
+        assert torch.equal(batch["data"], wanted["data"])

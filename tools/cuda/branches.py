@@ -1,0 +1,229 @@
+"""Which branches of #if the host gets, where they ask for nvcc: those that a new GPU gets.
+
+In device code __CUDA_ARCH__ is the architecture of a new GPU, and in host code it is undefined, as with nvcc. Such a
+branch may have what only a GPU can run, such as PTX. Then the host gets the branch of the newest architecture that it
+can run, or in the end that of a compiler without CUDA. If this branch is empty in a function, the code ends with an
+error when it runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from .conditions import ARCH, NVCC_WORDS, Directive, Token, evaluate
+
+# A new GPU, older ones whose branches may be taken instead, and 0: a compiler without CUDA.
+NEWEST = 900
+ARCHITECTURES = (NEWEST, 800, 750, 700, 600, 530, 350, 300, 0)
+
+ASM = {"asm", "__asm__", "__asm"}
+TEXTURE_FETCH = re.compile(r"(tex[123]D\w*|texCubemap\w*|surf[123]D\w*|surfCubemap\w*)\Z")
+# CUDA's headers that need a GPU. Caffe layers have some of them in include/legacy.
+NOT_ON_THE_HOST = re.compile(
+    r"(cub|thrust|cutlass|cute|cuda|nv)/\S+|(mma|cuda_pipeline\w*|cuda_fp8|cuda_fp4|cublas\w*"
+    r"|cudnn\w*|cusparse\w*|cusolver\w*|cufft\w*|nccl|nvrtc|nvToolsExt|texture_\w+|surface_\w+)(\.h)?$"
+)
+LIBRARIES = {"cub", "thrust", "cutlass", "cute", "nvcuda", "wmma"}
+FOR_DEVICES = {"__device__", "__global__"}
+# A macro that another file defines, such as HOST_DEVICE_INLINE.
+DEVICE_MACRO = re.compile(r"[A-Z0-9_]*(DEVICE|GLOBAL|KERNEL|CUDA|GPU|HD)[A-Z0-9_]*\Z")
+
+
+class Choice(NamedTuple):
+    """How the conditions of one #if ... #endif are read."""
+
+    defined: Mapping[str, int]
+    arch: int
+    refused: tuple[int, int] | None = (
+        None  # the branch that ends with an error when it runs: its directive's end, its end
+    )
+
+    def words(self, tokens: list[Token]) -> list[tuple[Token, Token, str]]:
+        """The parts of a condition that ask for nvcc, with their values: (first token, last token, value)."""
+        found, i = [], 0
+        while i < len(tokens):
+            wrapped = (
+                2
+                if tokens[i].text == "defined" and tokens[i + 1 : i + 2] and tokens[i + 1].text == "("
+                else 1
+            )
+            name = i + wrapped if tokens[i].text == "defined" else i
+            if name >= len(tokens) or tokens[name].text not in NVCC_WORDS:
+                i += 1
+                continue
+            value = self.defined.get(tokens[name].text, 0)
+            last = name + 1 if name == i + 2 else name
+            if name == i and value and tokens[name].text == ARCH:
+                value = self.arch
+            found.append((tokens[i], tokens[min(last, len(tokens) - 1)], str(value)))
+            i = last + 1
+        return found
+
+
+class _Branch:
+    def __init__(self, directive: Directive):
+        self.directive, self.end = directive, directive.end
+        self.items: list[Token | Directive | _Group] = []
+
+
+class _Group:
+    """One #if ... #endif."""
+
+    def __init__(self, directive: Directive, place: str, statement: bool):
+        self.branches = [_Branch(directive)]
+        self.place, self.statement = place, statement  # device, host or file; does it stand for a statement?
+        self.bad = False  # its live branches have what the host cannot run
+
+    @property
+    def asks(self) -> bool:
+        return any(t.text in NVCC_WORDS for b in self.branches for t in b.directive.tokens)
+
+    def live(self, defined: Mapping[str, int], arch: int) -> list[_Branch]:
+        """The branches that a compiler with these macros may get."""
+        found = []
+        for branch in self.branches:
+            value = 1 if branch.directive.word == "else" else evaluate(branch.directive, defined, arch)
+            if value != 0:
+                found.append(branch)
+            if value:
+                return found
+        return found
+
+
+def choose(listed: Iterable[Token | Directive], defined: Mapping[str, int]) -> dict[int, Choice]:
+    """How to read each #if that asks for nvcc, by the offset of the #if and of its #elif."""
+    listed = list(listed)
+    choices: dict[int, Choice] = {}
+    if not any(t.text in NVCC_WORDS for i in listed if isinstance(i, Directive) for t in i.tokens):
+        return choices
+    stack: list[_Group] = []
+    places = _Places(listed)
+    for item in listed:
+        if isinstance(item, Token):
+            places.read(item)
+        word = item.word if isinstance(item, Directive) else ""
+        if word in ("if", "ifdef", "ifndef"):
+            stack.append(_Group(item, *places.now()))
+            places.enter()
+        elif word in ("elif", "else") and stack:
+            stack[-1].branches[-1].end = item.start
+            stack[-1].branches.append(_Branch(item))
+            places.again()
+        elif word == "endif" and stack:
+            group = stack.pop()
+            places.leave()
+            group.branches[-1].end = item.start
+            _decide(group, defined, choices)
+            if stack:
+                stack[-1].branches[-1].items.append(group)
+        elif stack:
+            stack[-1].branches[-1].items.append(item)
+    return choices
+
+
+def _decide(group: _Group, plain: Mapping[str, int], choices: dict[int, Choice]):
+    if not group.asks:
+        group.bad = any(_is_bad(branch) for branch in group.live(plain, 0))
+        return
+    ways = []
+    on_host = group.place == "host"
+    for arch in (NEWEST, 0) if on_host else ARCHITECTURES:
+        nvcc = {"__CUDACC__": 1, "__NVCC__": 1, ARCH: int(not on_host)} if arch else {}
+        way = Choice({**plain, **nvcc}, 0 if on_host else arch)
+        ways.append((way, group.live(way.defined, arch)))
+    first, wanted = ways[0]
+    if group.place == "file" and not any(branch.items for branch in wanted):
+        ways = _host_pass(group, ways)
+    way, live = next(((w, b) for w, b in ways if not any(map(_is_bad, b))), (first, wanted))
+    empty = not any(branch.items for branch in live)
+    if empty and group.place == "device" and any(branch.items for branch in wanted):
+        way = first
+        if group.statement and len(wanted) == 1:
+            way = first._replace(refused=(wanted[0].directive.end, wanted[0].end))
+    group.bad = way.refused is None and any(map(_is_bad, group.live(way.defined, way.arch)))
+    for branch in group.branches:
+        choices[branch.directive.start] = way
+
+
+def _host_pass(group: _Group, ways: list) -> list:
+    """nvcc reads a file twice. What is outside of functions and has no device code may be for its second reading."""
+    way = Choice({**ways[0][0].defined, ARCH: 0}, 0)
+    live = group.live(way.defined, 0)
+    words = {item.text for branch in live for item in branch.items if isinstance(item, Token)}
+    return ways if words & FOR_DEVICES else [(way, live), *ways]
+
+
+def _is_bad(branch: _Branch) -> bool:
+    """Does a branch have what the host cannot run?"""
+    before = ""
+    for item in branch.items:
+        if isinstance(item, _Group):
+            if item.bad:
+                return True
+        elif isinstance(item, Directive):
+            named = re.sub(r'[<>"]', "", "".join(t.text for t in item.tokens))
+            if item.word == "include" and NOT_ON_THE_HOST.match(named):
+                return True
+            if any(t.text in ASM for t in item.tokens):
+                return True
+        else:
+            text = item.text
+            if item.kind == "name" and (text in ASM or text == "texture" or TEXTURE_FETCH.match(text)):
+                return True
+            if (text == "::" and before in LIBRARIES) or (before == "namespace" and text in LIBRARIES):
+                return True
+            before = text
+    return False
+
+
+class _Places:
+    """Where each directive stands: in device code, in host code, or outside of functions ("file")."""
+
+    def __init__(self, listed: Iterable[Token | Directive]):
+        self.devices = set(FOR_DEVICES)
+        for item in listed:
+            is_macro = isinstance(item, Directive) and item.word == "define"
+            if is_macro and any(t.text in self.devices for t in item.tokens[1:]):
+                self.devices.add(item.tokens[0].text)
+        self.braces: list[str] = []
+        self.head: list[str] = []
+        self.saved: list[tuple[list[str], list[str]]] = []
+
+    def now(self) -> tuple[str, bool]:
+        place = self.braces[-1] if self.braces else "file"
+        return place, not self.head
+
+    def enter(self):
+        self.saved.append((list(self.braces), list(self.head)))
+
+    def again(self):
+        """Another branch starts where the first one did."""
+        self.braces, self.head = (list(part) for part in self.saved[-1])
+
+    def leave(self):
+        self.saved.pop()
+
+    def read(self, token: Token):
+        text = token.text
+        if token.kind == "punct" and text in ";{}":
+            if text == "{":
+                self.braces.append(self._opened())
+            elif text == "}" and self.braces:
+                self.braces.pop()
+            self.head = []
+        else:
+            self.head.append(text)
+
+    def _opened(self) -> str:
+        """What the braces after this head are."""
+        if self.braces and self.braces[-1] != "file":
+            return self.braces[-1]
+        ends = (")", "const", "noexcept", "override", "final", "mutable")
+        if ")" not in self.head or self.head[-1] not in ends:
+            return "file"
+        words = set(self.head[: self.head.index("(")] if "(" in self.head else self.head)
+        if words & self.devices or any(map(DEVICE_MACRO.match, words)):
+            return "device"
+        return "device" if any(word in self.devices for word in self.head) else "host"

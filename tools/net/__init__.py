@@ -1,1 +1,0 @@
-"""make net and make verify-net."""
