@@ -11,7 +11,7 @@ def test_scripts_and_their_arguments(tmp_path):
         "a/build.py": "from torch.utils.ffi import create_extension\nffi = create_extension(\n)\n",
         "a/old.py": "from torch.utils.ffi import create_extension\n# create_extension()\n",
         "a/build/build.py": "from torch.utils.ffi import create_extension\ncreate_extension()\n",
-        "c/setup.py": "from torch.utils.cpp_extension import CUDAExtension\nsetup(ext_modules=[CUDAExtension('c', [])])\n",
+        "c/setup.py": "from torch.utils.cpp_extension import CUDAExtension\nsetup(CUDAExtension('c', []))\n",
         "c/other.py": "from torch.utils.cpp_extension import CUDAExtension\nCUDAExtension('c', [])\n",
         "b/setup.py": "from torch.utils.cpp_extension import BuildExtension as create_extension\ncreate_extension()\n",
     }.items():
