@@ -13,7 +13,7 @@ from ..backends import HOST
 from ..base import CaffeTypeError, CaffeValueError
 from ..loading import recipe
 from ..loading.cache import Entry
-from ..loading.load import with_included
+from ..loading.load import INCLUDE, with_included
 from ..loading.recipe import key_of, settings_for
 from ..loading.run_make import CaffeBuildError, Progress, make
 from . import aten_declarations as declarations
@@ -135,7 +135,7 @@ class TorchExtension:
         for path, content in files.items():
             copy = Path(staged(str(path)))
             copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(content)
+            copy.write_bytes(beside(path, content, self.folders, files))
             # Their macros are the extension's own, so no loop becomes a vector loop (tools/cuda/for_nvcc.py).
             copy.with_name("plain_loops").write_text("*\n")
         place = entry.place / "declared"
@@ -151,6 +151,20 @@ class TorchExtension:
         except CaffeBuildError as error:
             text = self.shown(str(error).replace(copies, above))
             raise CaffeBuildError(f"{self.name} does not build:\n{text}") from None
+
+
+def beside(path: Path, content: bytes, folders: list[Path], files: dict) -> bytes:
+    """The content with its includes of headers from other folders by relative paths, which the rewriters follow."""
+
+    def relative(found: re.Match) -> bytes:
+        name = os.fsdecode(found[1])
+        places = (Path(os.path.normpath(folder / name)) for folder in (path.parent, *folders))
+        place = next((place for place in places if place in files), None)
+        if place is None or place == Path(os.path.normpath(path.parent / name)):
+            return found[0]
+        return b'#include "' + os.fsencode(os.path.relpath(place, path.parent)) + b'"'
+
+    return INCLUDE.sub(relative, content) if b"\0" not in content else content
 
 
 def _folders(words: list[str]) -> list[str]:

@@ -46,6 +46,8 @@
 extern "C" {
 __attribute__((weak, visibility("hidden"))) void* caffe_unlock();
 __attribute__((weak, visibility("hidden"))) void caffe_relock(void* state);
+// Is there a launch that no kernel has taken? Its kernel was not rewritten, and ran once as a plain function.
+__attribute__((visibility("hidden"))) bool caffe_take_lost_launch();
 }
 
 __thread uint3 threadIdx, blockIdx, blockDim, gridDim;
@@ -852,3 +854,5 @@ unsigned int warp_ballot(unsigned int mask, int predicate) { return runner.warp_
 }  // namespace cuda_host
 
 extern "C" void caffe_set_num_threads(int count) { cuda_host::thread_limit = count; }
+
+bool caffe_take_lost_launch() { return std::exchange(cuda_host::next_launch.pending, false); }

@@ -52,7 +52,9 @@ class TorchRules(LibraryRules):
             rewritten = f"{place}/{os.path.relpath(source, self.job['copies'])}{BACKENDS[backend].rewritten}"
             word, tool = ("HOST", "to_host") if BACKENDS[backend].on_host else ("LOOPS", "for_nvcc")
             self.rule(
-                rewritten, [source, "$(REWRITERS)"], f"$(call rewrite,{word},{self._what(source)},{tool},)"
+                rewritten,
+                [source, "$(REWRITERS)"],
+                f"$(call rewrite,{word},{self._what(source)},{tool},--root {self.job['copies']})",
             )
             own = self.job["cuda"] + ([] if BACKENDS[backend].on_host else self.job["nvcc"])
             made.append(self._object("aten_kernel", source, rewritten, backend, place, own))

@@ -11,6 +11,9 @@
 #include "aten/module.h"
 #include "call_torch.h"
 
+// Of the host launcher, in a library with kernels.
+extern "C" __attribute__((weak, visibility("hidden"))) bool caffe_take_lost_launch();
+
 namespace aten {
 namespace {
 
@@ -424,7 +427,12 @@ std::string place_of(const Bound& b, size_t index) {
 bool attempt(const Bound& b, Running& r, std::string* why) {
   try {
     Values given = placed(b, r.args, r.named);
-    r.result = python_of(b.run(given));
+    const Value found = b.run(given);
+    if (caffe_take_lost_launch && caffe_take_lost_launch())
+      throw c10::Error(b.name +
+                       "(): a kernel was launched that is not rewritten for the host: include its header by "
+                       "a path relative to the source or to a folder of include_dirs");
+    r.result = python_of(found);
   } catch (const Mismatch& e) {
     *why += (why->empty() ? "" : "\n") + b.name + "(): " + place_of(b, e.index) + e.what();
     return false;
