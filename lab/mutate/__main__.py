@@ -33,7 +33,7 @@ SUFFIXES = (".py", ".cpp", ".cu", ".cuh", ".h", ".hpp")
 KILLED, NO_END, BY_OTHERS = "killed", "killed: no end", "killed: by the rest"
 NOT_COMPILED = "does not compile"
 NO_TESTS = 5  # pytest's status if it finds no tests
-TREES = ("layers/", "src/", "include/", "tools/", "lab/mutate/", "lab/wheel/", "build_ffi.py")
+TREES = ("cuffi/", "layers/", "src/", "include/", "tools/", "lab/mutate/", "lab/wheel/", "build_ffi.py")
 # The layers, and the parts of the core that no layer here is linked with: the stock layers.
 BUILDS = (
     ["make", "NVCC=", "-k", f"PYTHON={sys.executable}", "libraries"],
