@@ -87,7 +87,7 @@ class Recipe:
             own |= {"BACKENDS": " ".join(self.backends), "CORE": core_in(entry.cache)}
             make(["libraries"], self.settings | own, progress, lock)
         except CaffeBuildError as error:
-            raise CaffeBuildError(f"{self.name} does not build:\n{self.shown(str(error), sources)}") from None
+            raise CaffeBuildError(f"{self.name} does not build:\n{self.shown(error.output, sources)}") from None
         if not (folder / "__init__.py").exists():
             (folder / "__init__.py").write_text(INIT.format(name=self.name))
 

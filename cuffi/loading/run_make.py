@@ -30,7 +30,15 @@ MOST_LINES = 120
 
 
 class CaffeBuildError(CaffeRuntimeError):
-    """A layer does not build. The message has the compiler's output."""
+    """A layer does not build. The message has the compiler's output.
+
+    Attributes:
+        output: the message with the paths that the compiler saw.
+    """
+
+    def __init__(self, output: str = ""):
+        super().__init__(output)
+        self.output = output
 
 
 def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock: int) -> None:

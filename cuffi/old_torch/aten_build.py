@@ -149,7 +149,7 @@ class TorchExtension:
         try:
             make(["ffi"], settings | own | {"CORE": recipe.core_in(entry.cache)}, progress, lock)
         except CaffeBuildError as error:
-            text = self.shown(str(error).replace(copies, above))
+            text = self.shown(error.output.replace(copies, above))
             raise CaffeBuildError(f"{self.name} does not build:\n{text}") from None
 
 

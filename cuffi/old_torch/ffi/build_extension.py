@@ -184,7 +184,7 @@ class Extension:
         try:
             make(["ffi"], settings | own, progress, lock)
         except CaffeBuildError as error:
-            text = str(error).replace(copies, above)
+            text = error.output.replace(copies, above)
             raise CaffeBuildError(f"{self.where}: {self.name} does not build:\n{text}") from None
 
     def _write(self, entry: Entry) -> None:
