@@ -285,7 +285,7 @@ import cuffi
 
 try:
     cuffi.load_inline("fills", open("{source}").read())
-except layers.CaffeRuntimeError as error:
+except cuffi.CaffeRuntimeError as error:
     print(error)
 """
 
