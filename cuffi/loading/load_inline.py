@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from types import ModuleType
 
 from ..runtime import CaffeTypeError, CaffeValueError
-from . import toolkit
+from . import races, toolkit
 from .loaded import imported
 from .recipe import Recipe, check_name, settings_for
 from .run_make import CaffeBuildError
@@ -23,6 +23,7 @@ def load_inline(
     *,
     arch: str | None = None,
     backends: Iterable[str] | None = None,
+    sanitize: str | None = None,
     **others,
 ) -> ModuleType:
     """Build a string of CUDA and import it. If the cache has the build, no compiler starts.
@@ -36,7 +37,7 @@ def load_inline(
             `mine_kernel`, and `mine_kernel` has `mine_kernel_launch`. `dir(m)` names all. A launcher takes the kernel's
             own parameters, and grid and block if the source does not determine them.
         declarations: the declarations of the exported functions, as in a layer's .h. Default: read from the source.
-        arch, backends: as for `load`.
+        arch, backends, sanitize: as for `load`.
         others: no argument has another name; the error says what takes the place of PyTorch's own.
 
     Returns:
@@ -46,11 +47,13 @@ def load_inline(
     Raises:
         CaffeTypeError, CaffeValueError: an argument is wrong.
         CaffeBuildError: it does not build. The message has the string's line numbers.
-        CaffeRuntimeError: the cache folder, make or a compiler is missing or cannot be used.
+        CaffeRuntimeError: the cache folder, make or a compiler is missing or cannot be used. With `sanitize`, also
+            from a call of a launcher: its kernel races.
     """
     _check_names(others)
     _check(name, cuda_source, declarations)
-    settings, chosen = settings_for("load_inline", arch, backends)
+    sanitized, backends = races.settings_of("load_inline", sanitize, backends)
+    settings, chosen = settings_for("load_inline", arch, backends, sanitized)
     folder = PurePosixPath(name)
     # The macros are included by a file of their own, so that each line of the .cu has its number in the string.
     files = {folder / f"{name}.cu": cuda_source.encode(), folder / "prologue.h": PROLOGUE}
@@ -64,8 +67,9 @@ def load_inline(
     def shown(text: str, sources: Path) -> str:
         return _in_users_lines(text, sources / folder / name, cuda_source)
 
-    entry = Recipe(name, files, folder, settings, chosen, prepare, shown).built()
-    return imported(name, entry, entry.folder)
+    recipe = Recipe(name, files, folder, settings, chosen, prepare, shown)
+    entry = recipe.built()
+    return imported(name, entry, entry.folder, wrap=recipe.watch(entry))
 
 
 # By argument of torch.utils.cpp_extension.load_inline, what takes its place here.
@@ -83,7 +87,7 @@ _OF_TORCH = {
 
 def _check_names(others: dict) -> None:
     for name in others:
-        known = "name, cuda_source, declarations, arch, backends"
+        known = "name, cuda_source, declarations, arch, backends, sanitize"
         said = f"{_OF_TORCH[name]}. " if name in _OF_TORCH else ""
         raise CaffeTypeError(f"load_inline: no argument is called {name}. {said}It takes {known}")
 
