@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from .analysis import RANGE_LOOPS, Unit
 from .branches import ASM, FOR_DEVICES, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
-from .casts import casts
+from .casts import Within, casts
 from .conditions import ARCH, HOST_BUILD, Directive, Token
 from .launches import Launch
 from .outline import Function, split_commas
@@ -93,8 +93,11 @@ class HostRewriter(Rewriter):
             if function.words & FOR_DEVICES:
                 tokens = source.lexed.tokens
                 within = (position_from(tokens, at) for at in (function.body + 1, function.end - 1))
-                for start, end, text in casts(tokens, source.lexed.partner, *within):
-                    self._edit(start, end, text)
+                # A loop of this mode is what g++ vectorises.
+                in_range = modes.get((function.body, function.end)) == "kRange"
+                to = "::cuda_host::to_vectorised" if in_range else "::cuda_host::to"
+                for edit in casts(tokens, source.lexed.partner, *within, Within(tokens, function), to):
+                    self._edit(*edit)
         self._words(source.lexed.tokens, in_macro=False)
         for macro in source.macros:
             self._words(macro_body(macro), in_macro=True)
