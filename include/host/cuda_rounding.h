@@ -7,6 +7,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "vector_types.h"
+
 // The result of `compute` in that rounding mode. The operands are volatile, because the compiler ignores modes and
 // could compute before the mode is set, or after it is reset.
 template <int kMode, typename Result, typename Compute, typename... Operands>
@@ -142,6 +144,22 @@ CAFFE_HOST_MODES(__drcp, double, (double x), (x))
 CAFFE_HOST_MODES(__fsqrt, float, (float x), (x))
 CAFFE_HOST_MODES(__dsqrt, double, (double x), (x))
 #undef CAFFE_HOST_COMPUTED
+#define CAFFE_HOST_PAIRED(mode)                                          \
+  inline float2 __fadd2_##mode(float2 x, float2 y) {                     \
+    return {__fadd_##mode(x.x, y.x), __fadd_##mode(x.y, y.y)};           \
+  }                                                                      \
+  inline float2 __fmul2_##mode(float2 x, float2 y) {                     \
+    return {__fmul_##mode(x.x, y.x), __fmul_##mode(x.y, y.y)};           \
+  }                                                                      \
+  inline float2 __ffma2_##mode(float2 x, float2 y, float2 z) {           \
+    return {__fmaf_##mode(x.x, y.x, z.x), __fmaf_##mode(x.y, y.y, z.y)}; \
+  }                                                                      \
+  inline float __fmaf_ieee_##mode(float x, float y, float z) { return __fmaf_##mode(x, y, z); }
+CAFFE_HOST_PAIRED(rn)
+CAFFE_HOST_PAIRED(rz)
+CAFFE_HOST_PAIRED(rd)
+CAFFE_HOST_PAIRED(ru)
+#undef CAFFE_HOST_PAIRED
 inline float __frsqrt_rn(float x) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(x))); }
 #undef CAFFE_HOST_INTEGER
 #undef CAFFE_HOST_INTEGERS

@@ -26,7 +26,7 @@ import sys
 from typing import NamedTuple
 
 from .analysis import RANGE_LOOPS, Unit
-from .branches import ASM, FOR_DEVICES, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
+from .branches import ASM, FOR_DEVICES, GPU_ONLY, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
 from .casts import Within, casts
 from .conditions import ARCH, HOST_BUILD, Directive, Token
 from .launches import Launch
@@ -40,6 +40,7 @@ PLACES = {"__syncthreads", "__activemask"}
 NO_HOST_MEANING = {
     "asm": "inline PTX; write it in C++, or put it in #ifdef __CUDA_ARCH__ with an #else for the host",
     "texture": "texture reference (CUDA 12 removed them too); read the memory through a pointer",
+    "gpu": "{} has a meaning on a GPU alone; put it in #ifdef __CUDA_ARCH__ with an #else for the host",
     "fetch": "texture or surface access; read the memory through a pointer",
 }
 
@@ -194,6 +195,8 @@ class HostRewriter(Rewriter):
                 self._refuse(token.start, NO_HOST_MEANING["texture"])
             elif TEXTURE_FETCH.match(word) and after in ("(", "<") and before not in (".", "->", "::"):
                 self._refuse(token.start, NO_HOST_MEANING["fetch"])
+            elif GPU_ONLY.fullmatch(word) and not any(f.name == word for f in self.source.functions):
+                self._refuse(token.start, NO_HOST_MEANING["gpu"].format(word))
 
     # ------------------------------------------------------------------------ loops that wait
 
