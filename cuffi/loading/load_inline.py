@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from types import ModuleType
@@ -44,6 +45,8 @@ def load_inline(
         A module with the functions, and `layer`, the Layer for `operator`. Pass tensors for C's pointers; `dtype` and
         `stream` are filled in.
 
+    A kernel that gets no launcher, because C cannot pass its parameters, is named in a RuntimeWarning.
+
     Raises:
         CaffeTypeError, CaffeValueError: an argument is wrong.
         CaffeBuildError: it does not build. The message has the string's line numbers.
@@ -69,6 +72,11 @@ def load_inline(
 
     recipe = Recipe(name, files, folder, settings, chosen, prepare, shown)
     entry = recipe.built()
+    if declarations is None:
+        for line in (entry.folder / "left_out").read_text().splitlines():
+            warnings.warn(
+                f"load_inline: {name}: a kernel without a launcher: {line}", RuntimeWarning, stacklevel=2
+            )
     return imported(name, entry, entry.folder, wrap=recipe.watch(entry))
 
 

@@ -430,3 +430,19 @@ def test_arguments_of_pytorch_s_load_inline(name, instead):
         CaffeTypeError, match=f"no argument is called {name}.*{instead}.*It takes name, cuda_source"
     ):
         load_inline("x", **{name: ["..."]})
+
+
+def test_a_kernel_without_a_launcher_is_named():
+    """In each process: also if the cache has the build."""
+    text = """
+    struct Scale { float by; };
+    __global__ void scaled(Scale scale, float* y) { y[0] = scale.by; }
+    __global__ void one(float* y) { y[0] = 1; }"""
+    for _ in range(2):
+        with pytest.warns(
+            RuntimeWarning, match="load_inline: partly: a kernel without a launcher: scaled takes a"
+        ):
+            module = load_inline("partly", text, backends="host")
+    y = torch.zeros(1)
+    module.one(y, 1, 1, 1, 1, 1, 1)
+    assert y.item() == 1
