@@ -446,3 +446,14 @@ def test_a_kernel_without_a_launcher_is_named():
     y = torch.zeros(1)
     module.one(y, 1, 1, 1, 1, 1, 1)
     assert y.item() == 1
+
+
+def test_a_parameter_with_the_name_of_a_macro_below():
+    text = """
+    __global__ void fill(float* out, const int N) { if (threadIdx.x < N) out[threadIdx.x] = N; }
+    #define N 8192
+    #define grid 7
+    """
+    y = torch.zeros(5)
+    load_inline("macros", text, backends="host").fill(y, 3, 1, 1, 1, 8, 1, 1)
+    assert y.tolist() == [3, 3, 3, 0, 0]
