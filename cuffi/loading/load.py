@@ -8,6 +8,8 @@ from pathlib import Path, PurePosixPath
 from types import ModuleType
 
 from ..runtime import CaffeTypeError, CaffeValueError
+from ..runtime.layer import has_launchers
+from . import races
 from .loaded import imported
 from .recipe import Recipe, check_name, settings_for
 
@@ -23,6 +25,7 @@ def load(
     *,
     arch: str | None = None,
     backends: Iterable[str] | None = None,
+    sanitize: str | None = None,
     **of_torch,
 ) -> ModuleType:
     """Build a layer's folder and import it. If the cache has the build, no compiler starts.
@@ -37,6 +40,8 @@ def load(
             `make`.
         arch: GPU architectures, "sm_90" or "sm_80 sm_90". Default: ARCH in the environment, or this machine's GPUs.
         backends: one name or several. Default: host; and cuda, if there is nvcc, and a GPU or an arch.
+        sanitize: "races" builds a native layer for the host with the race finder (docs/trust.md). A call whose kernel
+            races raises CaffeRuntimeError with both lines.
 
     Returns:
         The layer's module. The same folder with the same content gives the same module.
@@ -49,6 +54,7 @@ def load(
     if sources is not None or of_torch:
         from ..old_torch import cpp_extension
 
+        races.refuse_extension("load", sanitize)
         given = {"name": folder, "sources": sources or ()}
         return cpp_extension.load(**(given | of_torch), arch=arch, backends=backends)
     path = _checked(folder)
@@ -57,7 +63,8 @@ def load(
             f"load: {path} has no cases.py, so the layer cannot be tested",
             stacklevel=2,
         )
-    settings, chosen = settings_for("load", arch, backends)
+    sanitized, backends = races.settings_of("load", sanitize, backends)
+    settings, chosen = settings_for("load", arch, backends, sanitized)
     files = _files(path)
     above = Path(os.path.commonpath([path.parent, *(f.parent for f in files)]))
     recipe = Recipe(
@@ -69,7 +76,14 @@ def load(
         shown=lambda text, sources: text.replace(str(sources), str(above)),
     )
     entry = recipe.built()
-    return imported(path.name, entry, *([] if (path / "__init__.py").exists() else [entry.folder]), path)
+    folders = [*([] if (path / "__init__.py").exists() else [entry.folder]), path]
+    module = imported(path.name, entry, *folders, wrap=recipe.watch(entry))
+    if sanitize and not has_launchers(module.__name__):
+        raise CaffeValueError(
+            f"load: sanitize: expected a native layer, got {path}, a Caffe layer. `make verify LAYER={path.name}` in "
+            "the toolkit's folder runs the race finder on it"
+        )
+    return module
 
 
 def _checked(folder) -> Path:

@@ -3,12 +3,13 @@
 import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 
 from ..runtime import CaffeTypeError, CaffeValueError
-from . import toolkit
+from . import races, toolkit
 from .loaded import imported
 from .recipe import Recipe, check_name, settings_for
 from .run_make import CaffeBuildError
@@ -28,6 +29,7 @@ def load_inline(
     *,
     arch: str | None = None,
     backends: Iterable[str] | None = None,
+    sanitize: str | None = None,
     **of_torch,
 ) -> ModuleType:
     """Build a string of CUDA and import it. If the cache has the build, no compiler starts.
@@ -45,20 +47,24 @@ def load_inline(
             `mine_kernel`, and `mine_kernel` has `mine_kernel_launch`. `dir(m)` names all. A launcher takes the kernel's
             own parameters, and grid and block if the source does not determine them.
         declarations: the declarations of the exported functions, as in a layer's .h. Default: read from the source.
-        arch, backends: as for `load`.
+        arch, backends, sanitize: as for `load`.
 
     Returns:
         A module with the functions, and `layer`, the Layer for `operator`. Pass tensors for C's pointers; `dtype` and
         `stream` are filled in.
 
+    A kernel that gets no launcher, because C cannot pass its parameters, is named in a RuntimeWarning.
+
     Raises:
         CaffeTypeError, CaffeValueError: an argument is wrong.
         CaffeBuildError: it does not build. The message has the string's line numbers.
-        CaffeRuntimeError: the cache folder, make or a compiler is missing or cannot be used.
+        CaffeRuntimeError: the cache folder, make or a compiler is missing or cannot be used. With `sanitize`, also
+            from a call of a launcher: its kernel races.
     """
     if functions is not None or of_torch or (isinstance(cuda_source, str) and OF_TORCH.search(cuda_source)):
         from ..old_torch import cpp_extension
 
+        races.refuse_extension("load_inline", sanitize)
         names = ("cpp_sources", "cuda_sources")
         if declarations is None and isinstance(cuda_source, str) and KERNEL.search(cuda_source):
             names = ("cuda_sources", "cpp_sources")
@@ -67,7 +73,8 @@ def load_inline(
         }
         return cpp_extension.load_inline(name, **(given | of_torch), arch=arch, backends=backends)
     _check(name, cuda_source, declarations)
-    settings, chosen = settings_for("load_inline", arch, backends)
+    sanitized, backends = races.settings_of("load_inline", sanitize, backends)
+    settings, chosen = settings_for("load_inline", arch, backends, sanitized)
     folder = PurePosixPath(name)
     # The macros are included by a file of their own, so that each line of the .cu has its number in the string.
     files = {folder / f"{name}.cu": cuda_source.encode(), folder / "prologue.h": PROLOGUE}
@@ -81,8 +88,14 @@ def load_inline(
     def shown(text: str, sources: Path) -> str:
         return _in_users_lines(text, sources / folder / name, cuda_source)
 
-    entry = Recipe(name, files, folder, settings, chosen, prepare, shown).built()
-    return imported(name, entry, entry.folder)
+    recipe = Recipe(name, files, folder, settings, chosen, prepare, shown)
+    entry = recipe.built()
+    if declarations is None:
+        for line in (entry.folder / "left_out").read_text().splitlines():
+            warnings.warn(
+                f"load_inline: {name}: a kernel without a launcher: {line}", RuntimeWarning, stacklevel=2
+            )
+    return imported(name, entry, entry.folder, wrap=recipe.watch(entry))
 
 
 def _check(name, cuda_source, declarations) -> None:

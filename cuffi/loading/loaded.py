@@ -4,6 +4,7 @@ import hashlib
 import importlib.util
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -34,13 +35,14 @@ _lock = threading.RLock()
 _imported: dict[str, ModuleType] = {}
 
 
-def imported(name: str, entry: Entry, *folders: Path) -> ModuleType:
+def imported(name: str, entry: Entry, *folders: Path, wrap: Callable | None = None) -> ModuleType:
     """Import the module of a layer, with the libraries of a cache entry.
 
     The first of the folders has the __init__.py. The others may have more of the layer's Python, such as its cases.py.
 
     The module is `<toolkit>.loaded_<key>.<name>`, so that two layers of the same name are two modules, with two
-    namespaces of torch operators. The same Python files with the same libraries are imported once.
+    namespaces of torch operators. The same Python files with the same libraries are imported once. `wrap` makes another
+    function of each launcher.
     """
     digest = hashlib.sha256(f"{folders[-1]} {entry.place.name}".encode())
     for file in sorted(file for folder in folders for file in folder.rglob("*.py")):
@@ -48,11 +50,11 @@ def imported(name: str, entry: Entry, *folders: Path) -> ModuleType:
     package = f"{TOOLKIT}.loaded_{digest.hexdigest()[:12]}"
     with _lock:
         if package not in _imported:
-            _imported[package] = _import(package, name, entry, folders)
+            _imported[package] = _import(package, name, entry, folders, wrap)
         return _imported[package]
 
 
-def _import(package: str, name: str, entry: Entry, folders: tuple[Path, ...]) -> ModuleType:
+def _import(package: str, name: str, entry: Entry, folders: tuple[Path, ...], wrap) -> ModuleType:
     parent = ModuleType(package, f"Holds {name} of {folders[-1]}.")
     parent.__path__ = []
     adopt(package)
@@ -61,6 +63,8 @@ def _import(package: str, name: str, entry: Entry, folders: tuple[Path, ...]) ->
     )
     module = importlib.util.module_from_spec(spec)
     module.__libraries__ = str(entry.folder)
+    if wrap:
+        module.__wrap__ = wrap
     sys.modules[package], sys.modules[spec.name] = parent, module
     try:
         spec.loader.exec_module(module)

@@ -13,7 +13,7 @@ import torch
 
 from ..backends import BACKENDS
 from ..runtime import CaffeTypeError, CaffeValueError, backends_here
-from . import cache, private, toolkit
+from . import cache, private, races, toolkit
 from .cache import Entry
 from .run_make import CaffeBuildError, Progress, make
 
@@ -75,6 +75,13 @@ class Recipe:
                 )
         return entry
 
+    def watch(self, entry: Entry) -> Callable | None:
+        """What makes a launcher ask the race finder, if the libraries have it."""
+        if self.settings.get("SANITIZE") != "races":
+            return None
+        sources = entry.for_make(entry.sources)
+        return lambda call: races.checked(call, lambda text: self.shown(text, sources))
+
     def _build(self, entry: Entry, progress: Progress, lock: int) -> None:
         sources, folder = entry.for_make(entry.sources), entry.for_make(entry.folder)
         for path, content in self.files.items():
@@ -87,7 +94,9 @@ class Recipe:
             own |= {"BACKENDS": " ".join(self.backends), "CORE": core_in(entry.cache)}
             make(["libraries"], self.settings | own, progress, lock)
         except CaffeBuildError as error:
-            raise CaffeBuildError(f"{self.name} does not build:\n{self.shown(error.output, sources)}") from None
+            raise CaffeBuildError(
+                f"{self.name} does not build:\n{self.shown(error.output, sources)}"
+            ) from None
         if not (folder / "__init__.py").exists():
             (folder / "__init__.py").write_text(INIT.format(name=self.name))
 
@@ -121,13 +130,20 @@ def key_of(what, settings: dict[str, str], backends: tuple[str, ...], files: Map
     return total.hexdigest()[:32]
 
 
-def settings_for(who: str, arch: str | None, backends: Iterable[str] | None) -> tuple[dict, tuple[str, ...]]:
-    """(make's settings, the backends to build), from the arguments, else the environment, else this machine."""
+def settings_for(
+    who: str, arch: str | None, backends: Iterable[str] | None, further: dict[str, str] | None = None
+) -> tuple[dict, tuple[str, ...]]:
+    """(make's settings, the backends to build), from the arguments, else the environment, else this machine.
+
+    Args:
+        further: settings that other arguments chose.
+    """
     if arch is not None and not isinstance(arch, str):
         raise CaffeTypeError(f'{who}: arch: expected a string such as "sm_90", got {arch!r}')
     arch = arch or os.environ.get("ARCH") or "native"
     arch = _architectures() if arch == "native" else arch
     settings = {name: os.environ.get(name, "") for b in BACKENDS.values() for name in b.settings}
+    settings |= further or {}
     settings |= {"CXX": settings["CXX"] or "g++", "NVCC": toolkit.find_nvcc(), "ARCH": arch or "all-major"}
     settings["HOST_ARCH"] = settings["HOST_ARCH"] or "native"
     if backends is None:

@@ -38,6 +38,11 @@ def layer_of(module: str) -> "Layer":
     return _layers[module]
 
 
+def has_launchers(module: str) -> bool:
+    """Has this module made a Layer? A Caffe layer makes none."""
+    return module in _layers
+
+
 def launcher_of(module: str, function: str):
     """A C function of such a layer."""
     return getattr(layer_of(module), function)
@@ -66,6 +71,8 @@ class Layer(Checks):
         self.module, self.dtypes, self.any_layout = module, dtypes, any_layout
         self.folder = Path(own.get("__libraries__") or Path(own["__file__"]).resolve().parent)
         self._libraries = Libraries(self.name, module, self.folder, dtypes)
+        # load(sanitize="races") puts a function around each launcher.
+        self._wrap = own.get("__wrap__", lambda call: call)
         _layers[module] = self
         for backend in backends_here():
             library = self.folder / backend.library
@@ -87,7 +94,7 @@ class Layer(Checks):
     def __getattr__(self, function: str):
         if function.startswith("_"):
             raise AttributeError(function)
-        call = self.launcher(function).call
+        call = self._wrap(self.launcher(function).call)
         setattr(self, function, call)  # so that the next access finds it
         return call
 

@@ -150,6 +150,8 @@ CAFFE_HOST_UNARY(rcp, 1.0f /)
 CAFFE_HOST_UNARY(sin, sinf)
 CAFFE_HOST_UNARY(cos, cosf)
 CAFFE_HOST_UNARY(tanh, tanhf)
+CAFFE_HOST_OF_HALVES(htanh_approx, (cuda_host::Half<F> x), tanhf(x.f()))
+CAFFE_HOST_OF_PAIRS(h2tanh_approx, (cuda_host::Half2<F> x), htanh_approx(x.x), htanh_approx(x.y))
 CAFFE_HOST_UNARY(floor, floorf)
 CAFFE_HOST_UNARY(ceil, ceilf)
 CAFFE_HOST_UNARY(trunc, truncf)
@@ -173,6 +175,9 @@ CAFFE_HOST_OF_PAIRS(__hneg2, (cuda_host::Half2<F> x), -x.x, -x.y)
 CAFFE_HOST_OF_PAIRS(__habs2, (cuda_host::Half2<F> x), __habs(x.x), __habs(x.y))
 CAFFE_HOST_OF_PAIRS(__hfma2, (cuda_host::Half2<F> x, cuda_host::Half2<F> y, cuda_host::Half2<F> z),
                     __hfma(x.x, y.x, z.x), __hfma(x.y, y.y, z.y))
+// a * b + c of complex numbers.
+CAFFE_HOST_OF_PAIRS(__hcmadd, (cuda_host::Half2<F> a, cuda_host::Half2<F> b, cuda_host::Half2<F> c),
+                    __hfma(-a.y, b.y, __hfma(a.x, b.x, c.x)), __hfma(a.y, b.x, __hfma(a.x, b.y, c.y)))
 #undef CAFFE_HOST_OF_HALVES
 #undef CAFFE_HOST_OF_PAIRS
 #undef CAFFE_HOST_UNARY
@@ -206,46 +211,74 @@ inline cuda_host::Half2<F> atomicAdd(cuda_host::Half2<F>* address, cuda_host::Ha
   return cuda_host::atomic_change(address, [value](cuda_host::Half2<F> old) { return old + value; });
 }
 
+namespace cuda_host {
+// A half next to `exact`: towards 0 (FE_TOWARDZERO), down or up. `near` is the nearest one.
+template <typename F>
+inline Half<F> rounded_to(int mode, Half<F> near, long double exact) {
+  const bool negative = near.bits >> 15;
+  const bool is_up = near.f() > exact, is_down = near.f() < exact;
+  const bool too_far = mode == FE_TOWARDZERO ? (negative ? is_down : is_up)
+                       : mode == FE_DOWNWARD ? is_up
+                                             : is_down;
+  if (too_far) near.bits = static_cast<uint16_t>(near.bits + (is_up == negative ? 1 : -1));
+  return near;
+}
+}  // namespace cuda_host
+
 // To and from an integer. A double is exact for all that fit a half.
+#define CAFFE_HOST_HALF_ROUNDED(H, one, name, type)                              \
+  inline H __##name##2##one##_rz(type x) {                                       \
+    return cuda_host::rounded_to(FE_TOWARDZERO, H(__##name##2##one##_rn(x)), x); \
+  }                                                                              \
+  inline H __##name##2##one##_rd(type x) {                                       \
+    return cuda_host::rounded_to(FE_DOWNWARD, H(__##name##2##one##_rn(x)), x);   \
+  }                                                                              \
+  inline H __##name##2##one##_ru(type x) {                                       \
+    return cuda_host::rounded_to(FE_UPWARD, H(__##name##2##one##_rn(x)), x);     \
+  }
 #define CAFFE_HOST_HALF_INTEGER(H, one, name, type)                                                  \
   inline H __##name##2##one##_rn(type x) { return cuda_host::round_to_odd(static_cast<double>(x)); } \
+  CAFFE_HOST_HALF_ROUNDED(H, one, name, type)                                                        \
   inline type __##one##2##name##_rn(H x) { return cuda_host::of_half<type>(rintf(x.f())); }          \
   inline type __##one##2##name##_rz(H x) { return cuda_host::of_half<type>(truncf(x.f())); }         \
   inline type __##one##2##name##_rd(H x) { return cuda_host::of_half<type>(floorf(x.f())); }         \
   inline type __##one##2##name##_ru(H x) { return cuda_host::of_half<type>(ceilf(x.f())); }
 // Names that have the type's own in them: __float2half, __low2half, __half22float2. one is half or bfloat16, pair
 // half2 or bfloat162, and H the type.
-#define CAFFE_HOST_HALF_NAMES(H, one, pair)                                                              \
-  inline H __float2##one(float x) { return x; }                                                          \
-  inline H __float2##one##_rn(float x) { return x; }                                                     \
-  inline H __double2##one(double x) { return cuda_host::round_to_odd(x); }                               \
-  inline float __##one##2float(H x) { return x; }                                                        \
-  CAFFE_HOST_HALF_INTEGER(H, one, int, int)                                                              \
-  CAFFE_HOST_HALF_INTEGER(H, one, uint, unsigned int)                                                    \
-  CAFFE_HOST_HALF_INTEGER(H, one, ll, long long)                                                         \
-  CAFFE_HOST_HALF_INTEGER(H, one, ull, unsigned long long)                                               \
-  CAFFE_HOST_HALF_INTEGER(H, one, short, short)                                                          \
-  CAFFE_HOST_HALF_INTEGER(H, one, ushort, unsigned short)                                                \
-  inline unsigned short __##one##_as_ushort(H x) { return x.bits; }                                      \
-  inline short __##one##_as_short(H x) { return static_cast<short>(x.bits); }                            \
-  inline H __ushort_as_##one(unsigned short bits) {                                                      \
-    H x;                                                                                                 \
-    return x.bits = bits, x;                                                                             \
-  }                                                                                                      \
-  inline H __short_as_##one(short bits) { return __ushort_as_##one(static_cast<unsigned short>(bits)); } \
-  inline H##2 __float2##pair##_rn(float x) { return {x, x}; }                                            \
-  inline H##2 __floats2##pair##_rn(float x, float y) { return {x, y}; }                                  \
-  inline H##2 __float22##pair##_rn(float2 x) { return {x.x, x.y}; }                                      \
-  inline float2 __##pair##2float2(H##2 x) { return float2{x.x, x.y}; }                                   \
-  inline H##2 __##one##2##pair(H x) { return {x, x}; }                                                   \
-  inline H##2 __halves2##pair(H x, H y) { return {x, y}; }                                               \
-  inline H##2 make_##pair(H x, H y) { return {x, y}; }                                                   \
-  inline H __low2##one(H##2 x) { return x.x; }                                                           \
-  inline H __high2##one(H##2 x) { return x.y; }                                                          \
-  inline H##2 __low2##pair(H##2 x) { return {x.x, x.x}; }                                                \
-  inline H##2 __high2##pair(H##2 x) { return {x.y, x.y}; }                                               \
-  inline H##2 __lows2##pair(H##2 x, H##2 y) { return {x.x, y.x}; }                                       \
-  inline H##2 __highs2##pair(H##2 x, H##2 y) { return {x.y, y.y}; }                                      \
-  inline H##2 __lowhigh2highlow(H##2 x) { return {x.y, x.x}; }                                           \
-  inline float __low2float(H##2 x) { return x.x; }                                                       \
+#define CAFFE_HOST_HALF_NAMES(H, one, pair)                                                                 \
+  inline H __float2##one(float x) { return x; }                                                             \
+  inline H __float2##one##_rn(float x) { return x; }                                                        \
+  CAFFE_HOST_HALF_ROUNDED(H, one, float, float)                                                             \
+  inline signed char __##one##2char_rz(H x) { return cuda_host::of_half<signed char>(truncf(x.f())); }      \
+  inline unsigned char __##one##2uchar_rz(H x) { return cuda_host::of_half<unsigned char>(truncf(x.f())); } \
+  inline H __double2##one(double x) { return cuda_host::round_to_odd(x); }                                  \
+  inline float __##one##2float(H x) { return x; }                                                           \
+  CAFFE_HOST_HALF_INTEGER(H, one, int, int)                                                                 \
+  CAFFE_HOST_HALF_INTEGER(H, one, uint, unsigned int)                                                       \
+  CAFFE_HOST_HALF_INTEGER(H, one, ll, long long)                                                            \
+  CAFFE_HOST_HALF_INTEGER(H, one, ull, unsigned long long)                                                  \
+  CAFFE_HOST_HALF_INTEGER(H, one, short, short)                                                             \
+  CAFFE_HOST_HALF_INTEGER(H, one, ushort, unsigned short)                                                   \
+  inline unsigned short __##one##_as_ushort(H x) { return x.bits; }                                         \
+  inline short __##one##_as_short(H x) { return static_cast<short>(x.bits); }                               \
+  inline H __ushort_as_##one(unsigned short bits) {                                                         \
+    H x;                                                                                                    \
+    return x.bits = bits, x;                                                                                \
+  }                                                                                                         \
+  inline H __short_as_##one(short bits) { return __ushort_as_##one(static_cast<unsigned short>(bits)); }    \
+  inline H##2 __float2##pair##_rn(float x) { return {x, x}; }                                               \
+  inline H##2 __floats2##pair##_rn(float x, float y) { return {x, y}; }                                     \
+  inline H##2 __float22##pair##_rn(float2 x) { return {x.x, x.y}; }                                         \
+  inline float2 __##pair##2float2(H##2 x) { return float2{x.x, x.y}; }                                      \
+  inline H##2 __##one##2##pair(H x) { return {x, x}; }                                                      \
+  inline H##2 __halves2##pair(H x, H y) { return {x, y}; }                                                  \
+  inline H##2 make_##pair(H x, H y) { return {x, y}; }                                                      \
+  inline H __low2##one(H##2 x) { return x.x; }                                                              \
+  inline H __high2##one(H##2 x) { return x.y; }                                                             \
+  inline H##2 __low2##pair(H##2 x) { return {x.x, x.x}; }                                                   \
+  inline H##2 __high2##pair(H##2 x) { return {x.y, x.y}; }                                                  \
+  inline H##2 __lows2##pair(H##2 x, H##2 y) { return {x.x, y.x}; }                                          \
+  inline H##2 __highs2##pair(H##2 x, H##2 y) { return {x.y, y.y}; }                                         \
+  inline H##2 __lowhigh2highlow(H##2 x) { return {x.y, x.x}; }                                              \
+  inline float __low2float(H##2 x) { return x.x; }                                                          \
   inline float __high2float(H##2 x) { return x.y; }

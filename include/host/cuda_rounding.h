@@ -7,6 +7,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "vector_types.h"
+
 // The result of `compute` in that rounding mode. The operands are volatile, because the compiler ignores modes and
 // could compute before the mode is set, or after it is reset.
 template <int kMode, typename Result, typename Compute, typename... Operands>
@@ -30,20 +32,49 @@ constexpr Integer caffe_saturated(Real x) {
 }
 
 namespace cuda_host {
-// A cast to an integer, as tools/cuda/to_host.py writes it in device code. Of a real number that does not fit, it gives what a
-// GPU gives. C++ leaves that undefined, and x86 gives the least integer.
-template <typename Integer, typename From>
-constexpr Integer to(From x) {
-  if constexpr (std::is_class<From>::value && sizeof(From) == 2 && std::is_convertible<From, float>::value) {
-    return to<Integer>(static_cast<float>(x));
+// The type of an assignment's left side.
+template <typename T>
+using plain = std::remove_cv_t<std::remove_reference_t<T>>;
+
+// A conversion to an integer, as tools/cuda/casts.py writes it in device code. Of a real number that does not fit, it gives
+// what a GPU gives. C++ leaves that undefined, and x86 gives the least integer. To another type, it is the plain conversion.
+// `Whole` converts float to int.
+template <typename Integer, typename Whole, typename From>
+constexpr Integer converted(From x, const Whole& whole) {
+  constexpr bool narrow = sizeof(Integer) < sizeof(int);
+  if constexpr (!std::is_integral<Integer>::value || std::is_same<Integer, bool>::value) {
+    return (Integer)x;
+  } else if constexpr (std::is_class<From>::value && sizeof(From) == 2 &&
+                       std::is_convertible<From, float>::value) {
+    return converted<Integer>(static_cast<float>(x), whole);
+  } else if constexpr (std::is_floating_point<From>::value && narrow) {  // the lower bits of 32
+    using Wide = std::conditional_t<std::is_signed<Integer>::value, int, unsigned int>;
+    return static_cast<Integer>(converted<Wide>(x, whole));
   } else if constexpr (std::is_same<From, float>::value && std::is_same<Integer, int>::value) {
-    // x86 gives the least integer where a number does not fit, and ARM what a GPU gives.
-    return (static_cast<int>(x) ^ -static_cast<int>(x >= 2147483648.0f)) & -static_cast<int>(x == x);
+    return whole(x);
   } else if constexpr (std::is_floating_point<From>::value) {
     return caffe_saturated<Integer>(x);
   } else {
     return (Integer)x;
   }
+}
+// x86 gives the least integer where a number does not fit, and ARM what a GPU gives. The processor foresees the branch.
+template <typename Integer, typename From>
+constexpr Integer to(From x) {
+  return converted<Integer>(x, [](float real) {
+    int near = static_cast<int>(real);
+    if (__builtin_expect(near == std::numeric_limits<int>::min(), 0))
+      near = real > 0 ? std::numeric_limits<int>::max() : real == real ? near : 0;
+    return near;
+  });
+}
+// The same without a branch, for loops that g++ vectorises.
+template <typename Integer, typename From>
+constexpr Integer to_vectorised(From x) {
+  return converted<Integer>(x, [](float real) {
+    return (static_cast<int>(real) ^ -static_cast<int>(real >= 2147483648.0f)) &
+           -static_cast<int>(real == real);
+  });
 }
 }  // namespace cuda_host
 
@@ -113,6 +144,22 @@ CAFFE_HOST_MODES(__drcp, double, (double x), (x))
 CAFFE_HOST_MODES(__fsqrt, float, (float x), (x))
 CAFFE_HOST_MODES(__dsqrt, double, (double x), (x))
 #undef CAFFE_HOST_COMPUTED
+#define CAFFE_HOST_PAIRED(mode)                                          \
+  inline float2 __fadd2_##mode(float2 x, float2 y) {                     \
+    return {__fadd_##mode(x.x, y.x), __fadd_##mode(x.y, y.y)};           \
+  }                                                                      \
+  inline float2 __fmul2_##mode(float2 x, float2 y) {                     \
+    return {__fmul_##mode(x.x, y.x), __fmul_##mode(x.y, y.y)};           \
+  }                                                                      \
+  inline float2 __ffma2_##mode(float2 x, float2 y, float2 z) {           \
+    return {__fmaf_##mode(x.x, y.x, z.x), __fmaf_##mode(x.y, y.y, z.y)}; \
+  }                                                                      \
+  inline float __fmaf_ieee_##mode(float x, float y, float z) { return __fmaf_##mode(x, y, z); }
+CAFFE_HOST_PAIRED(rn)
+CAFFE_HOST_PAIRED(rz)
+CAFFE_HOST_PAIRED(rd)
+CAFFE_HOST_PAIRED(ru)
+#undef CAFFE_HOST_PAIRED
 inline float __frsqrt_rn(float x) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(x))); }
 #undef CAFFE_HOST_INTEGER
 #undef CAFFE_HOST_INTEGERS

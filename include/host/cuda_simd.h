@@ -139,6 +139,50 @@ CAFFE_HOST_VI(__viaddmax_u32, unsigned int, false, a + b > c ? a + b : c)
 CAFFE_HOST_VI(__viaddmin_u32, unsigned int, false, a + b < c ? a + b : c)
 #undef CAFFE_HOST_ADDED
 #undef CAFFE_HOST_VI
+
+// The same of two lanes of 16 bits.
+#define CAFFE_HOST_VI_LANES(which, kind, lane)                                                        \
+  inline unsigned int __vi##which##3_##kind##16x2(unsigned int a, unsigned int b, unsigned int c) {   \
+    return __v##which##lane##2(__v##which##lane##2(a, b), c);                                         \
+  }                                                                                                   \
+  inline unsigned int __viadd##which##_##kind##16x2(unsigned int a, unsigned int b, unsigned int c) { \
+    return __v##which##lane##2(__vadd2(a, b), c);                                                     \
+  }
+#define CAFFE_HOST_VI_RELU(which)                                                                   \
+  inline unsigned int __vi##which##_s16x2_relu(unsigned int a, unsigned int b) {                    \
+    return __vmaxs2(__v##which##s2(a, b), 0);                                                       \
+  }                                                                                                 \
+  inline unsigned int __vi##which##3_s16x2_relu(unsigned int a, unsigned int b, unsigned int c) {   \
+    return __vmaxs2(__vi##which##3_s16x2(a, b, c), 0);                                              \
+  }                                                                                                 \
+  inline unsigned int __viadd##which##_s16x2_relu(unsigned int a, unsigned int b, unsigned int c) { \
+    return __vmaxs2(__viadd##which##_s16x2(a, b, c), 0);                                            \
+  }
+CAFFE_HOST_VI_LANES(max, s, s)
+CAFFE_HOST_VI_LANES(min, s, s)
+CAFFE_HOST_VI_LANES(max, u, u)
+CAFFE_HOST_VI_LANES(min, u, u)
+CAFFE_HOST_VI_RELU(max)
+CAFFE_HOST_VI_RELU(min)
+#undef CAFFE_HOST_VI_LANES
+#undef CAFFE_HOST_VI_RELU
+// The maximum or minimum, and whether it is a.
+#define CAFFE_HOST_VIB(which, compare)                                                              \
+  inline int __vib##which##_s32(int a, int b, bool* is_a) { return (*is_a = a compare b) ? a : b; } \
+  inline unsigned int __vib##which##_u32(unsigned int a, unsigned int b, bool* is_a) {              \
+    return (*is_a = a compare b) ? a : b;                                                           \
+  }                                                                                                 \
+  inline unsigned int __vib##which##_s16x2(unsigned int a, unsigned int b, bool* high, bool* low) { \
+    *high = int16_t(a >> 16) compare int16_t(b >> 16), *low = int16_t(a) compare int16_t(b);        \
+    return (*high ? a : b) >> 16 << 16 | uint16_t(*low ? a : b);                                    \
+  }                                                                                                 \
+  inline unsigned int __vib##which##_u16x2(unsigned int a, unsigned int b, bool* high, bool* low) { \
+    *high = (a >> 16) compare(b >> 16), *low = uint16_t(a) compare uint16_t(b);                     \
+    return (*high ? a : b) >> 16 << 16 | uint16_t(*low ? a : b);                                    \
+  }
+CAFFE_HOST_VIB(max, >=)
+CAFFE_HOST_VIB(min, <=)
+#undef CAFFE_HOST_VIB
 inline int __vimax_s32_relu(int a, int b) { return a > b ? (a > 0 ? a : 0) : b > 0 ? b : 0; }
 inline int __vimin_s32_relu(int a, int b) { return a < b ? (a > 0 ? a : 0) : b > 0 ? b : 0; }
 

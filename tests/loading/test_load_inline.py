@@ -419,3 +419,30 @@ def test_a_launch_that_is_refused_says_number_and_limit(values, said):
 def test_an_argument_that_neither_form_has():
     with pytest.raises(CaffeTypeError, match="load_inline: no argument is called xyz"):
         load_inline("x", "int f() { return 1; }", xyz=1)
+
+
+def test_a_kernel_without_a_launcher_is_named():
+    """In each process: also if the cache has the build."""
+    text = """
+    struct Scale { float by; };
+    __global__ void scaled(Scale scale, float* y) { y[0] = scale.by; }
+    __global__ void one(float* y) { y[0] = 1; }"""
+    for _ in range(2):
+        with pytest.warns(
+            RuntimeWarning, match="load_inline: partly: a kernel without a launcher: scaled takes a"
+        ):
+            module = load_inline("partly", text, backends="host")
+    y = torch.zeros(1)
+    module.one(y, 1, 1, 1, 1, 1, 1)
+    assert y.item() == 1
+
+
+def test_a_parameter_with_the_name_of_a_macro_below():
+    text = """
+    __global__ void fill(float* out, const int N) { if (threadIdx.x < N) out[threadIdx.x] = N; }
+    #define N 8192
+    #define grid 7
+    """
+    y = torch.zeros(5)
+    load_inline("macros", text, backends="host").fill(y, 3, 1, 1, 1, 8, 1, 1)
+    assert y.tolist() == [3, 3, 3, 0, 0]

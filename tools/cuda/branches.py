@@ -20,9 +20,16 @@ ARCHITECTURES = (NEWEST, 800, 750, 700, 600, 530, 350, 300, 0)
 
 ASM = {"asm", "__asm__", "__asm"}
 TEXTURE_FETCH = re.compile(r"(tex[123]D\w*|texCubemap\w*|surf[123]D\w*|surfCubemap\w*)\Z")
+# Functions that only a GPU has: clusters, address spaces, barriers in memory, named barriers, 128-bit atomics.
+GPU_ONLY = re.compile(
+    r"__cluster\w+|__cvta_\w+|__is(Global|Shared|Local|Constant|GridConstant|ClusterShared|CtaShared)|__mbarrier_\w+"
+    r"|__barrier_sync\w*|__threadfence_cluster|__u128Atomic\w+|__pipeline_\w+|__brkpt|__prof_trigger|__block_size__"
+    r"|__tile\w*__"
+)
 # CUDA's headers that need a GPU. Caffe layers have some of them in include/legacy.
 NOT_ON_THE_HOST = re.compile(
-    r"(cub|thrust|cutlass|cute|cuda|nv)/\S+|(mma|cuda_pipeline\w*|cuda_fp8|cuda_fp4|cublas\w*"
+    r"(cub|thrust|cutlass|cute|cuda|nv)/\S+|(mma|cuda_pipeline\w*|cuda_awbarrier\w*|cuda_fp[864]|cuda\w+_interop"
+    r"|cuda(GL|EGL|VDPAU)\w*|cuda_occupancy|cuda_device_runtime_api|library_types|cublas\w*"
     r"|cudnn\w*|cusparse\w*|cusolver\w*|cufft\w*|nccl|nvrtc|nvToolsExt|texture_\w+|surface_\w+)(\.h)?$"
 )
 LIBRARIES = {"cub", "thrust", "cutlass", "cute", "nvcuda", "wmma"}
@@ -171,6 +178,8 @@ def _is_bad(branch: _Branch) -> bool:
         else:
             text = item.text
             if item.kind == "name" and (text in ASM or text == "texture" or TEXTURE_FETCH.match(text)):
+                return True
+            if item.kind == "name" and GPU_ONLY.fullmatch(text):
                 return True
             if (text == "::" and before in LIBRARIES) or (before == "namespace" and text in LIBRARIES):
                 return True

@@ -26,8 +26,8 @@ import sys
 from typing import NamedTuple
 
 from .analysis import RANGE_LOOPS, Unit
-from .branches import ASM, FOR_DEVICES, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
-from .casts import casts
+from .branches import ASM, FOR_DEVICES, GPU_ONLY, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
+from .casts import Within, casts
 from .conditions import ARCH, HOST_BUILD, Directive, Token
 from .launches import Launch
 from .outline import Function, split_commas
@@ -40,6 +40,7 @@ PLACES = {"__syncthreads", "__activemask"}
 NO_HOST_MEANING = {
     "asm": "inline PTX; write it in C++, or put it in #ifdef __CUDA_ARCH__ with an #else for the host",
     "texture": "texture reference (CUDA 12 removed them too); read the memory through a pointer",
+    "gpu": "{} has a meaning on a GPU alone; put it in #ifdef __CUDA_ARCH__ with an #else for the host",
     "fetch": "texture or surface access; read the memory through a pointer",
 }
 
@@ -93,8 +94,11 @@ class HostRewriter(Rewriter):
             if function.words & FOR_DEVICES:
                 tokens = source.lexed.tokens
                 within = (position_from(tokens, at) for at in (function.body + 1, function.end - 1))
-                for start, end, text in casts(tokens, source.lexed.partner, *within):
-                    self._edit(start, end, text)
+                # A loop of this mode is what g++ vectorises.
+                in_range = modes.get((function.body, function.end)) == "kRange"
+                to = "::cuda_host::to_vectorised" if in_range else "::cuda_host::to"
+                for edit in casts(tokens, source.lexed.partner, *within, Within(tokens, function), to):
+                    self._edit(*edit)
         self._words(source.lexed.tokens, in_macro=False)
         for macro in source.macros:
             self._words(macro_body(macro), in_macro=True)
@@ -191,6 +195,8 @@ class HostRewriter(Rewriter):
                 self._refuse(token.start, NO_HOST_MEANING["texture"])
             elif TEXTURE_FETCH.match(word) and after in ("(", "<") and before not in (".", "->", "::"):
                 self._refuse(token.start, NO_HOST_MEANING["fetch"])
+            elif GPU_ONLY.fullmatch(word) and not any(f.name == word for f in self.source.functions):
+                self._refuse(token.start, NO_HOST_MEANING["gpu"].format(word))
 
     # ------------------------------------------------------------------------ loops that wait
 

@@ -104,7 +104,8 @@ class _Maker:
         launches = kernel.launches if len(alike) == 1 else ()
         self.launches = [launch for launch in launches if len(launch.arguments) == count]
         self.template = [_template_parameter(tokens) for tokens in template_parameters]
-        self.used_names = set(RESERVED)
+        # A macro of the file would replace a launcher's parameter, also if it stands below the kernel.
+        self.used_names = RESERVED | {macro.tokens[0].text for macro in parts.source.macros}
         self.arguments: list[Argument] = []
         self.dispatch = False  # over dtype
         self.types: dict[str, str] = {}  # of its template's type parameters

@@ -3,9 +3,10 @@
     python -m tools.new_layer.inline folder/foo.cu
 
 reads foo.cu and writes foo.h beside it. If the file exports functions, foo.h declares them. If it has only kernels, a
-launcher for each is added at the end of foo.cu, as `make new FROM=` writes it. A declaration has the line number of its
-definition, so that errors in both name the same line. Of the comment above a definition it has the lines that
-build_ffi.py reads: `// bias may be NULL`, `// top: [count]`.
+launcher for each is added at the end of foo.cu, as `make new FROM=` writes it. The file left_out beside it has a line
+for each kernel that gets none. A declaration has the line number of its definition, so that errors in both name the
+same line. Of the comment above a definition it has the lines that build_ffi.py reads: `// bias may be NULL`,
+`// top: [count]`.
 """
 
 from __future__ import annotations
@@ -96,8 +97,8 @@ def header_of(declarations: list[tuple[int, str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def completed(name: str, text: str, path: str) -> tuple[str, str]:
-    """(the header, the source with added launchers)."""
+def completed(name: str, text: str, path: str) -> tuple[str, str, list[str]]:
+    """(the header, the source with added launchers, the kernels without one: "name reason")."""
     source = Source(text, path)
     words = (*source.includes(angles=True), *(token.text for token in source.lexed.tokens))
     if found := next(filter(OF_TORCH.match, words), None):
@@ -106,14 +107,15 @@ def completed(name: str, text: str, path: str) -> tuple[str, str]:
             "each kernel gets a launcher"
         )
     if declarations := exported(source):
-        return header_of(declarations), text
+        return header_of(declarations), text, []
     parts = split(text, path)
     launchers, left_out = make_launchers(name, parts)
     if not (launchers or left_out) and source.lexed.imbalances:
         at = source.lexed.imbalances[0].start
         raise NothingExported(f"this `{source.text[at]}` has no partner", source.lexed.position(at)[0])
+    without = [f"{kernel} {reason}" for kernel, reason in left_out]
     if not launchers:
-        why = "; ".join(f"{kernel} {reason}" for kernel, reason in left_out)
+        why = "; ".join(without)
         raise NothingExported(
             f"no launcher could be made for its kernels: {why}" if why else
             'it has neither a function that is `extern "C"` nor a kernel (`__global__`)'
@@ -123,18 +125,19 @@ def completed(name: str, text: str, path: str) -> tuple[str, str]:
     heads = {function.name: function for function in source.functions if function.is_kernel}
     said = {name: "".join(f"{line}\n" for _, line in said_above(source, f)) for name, f in heads.items()}
     header = "".join(f"{said[launcher.kernel.name]}{launcher.declaration()}\n" for launcher in launchers)
-    return header, text.rstrip("\n") + "\n" + added
+    return header, text.rstrip("\n") + "\n" + added, without
 
 
 def main(path: str) -> int:
     file = Path(path)
     try:
-        header, text = completed(file.stem, read(path), path)
+        header, text, without = completed(file.stem, read(path), path)
     except NothingExported as why:
         place = f"{path}:{why.line}" if why.line else path
         print(f"{place}: error: {why}", file=sys.stderr)
         return 1
     write(str(file.with_suffix(".h")), header)
+    write(str(file.with_name("left_out")), "".join(f"{line}\n" for line in without))
     write(path, text, if_changed=True)
     return 0
 

@@ -78,10 +78,68 @@ def test_what_does_not_fit(cache, text, real, which):
     assert top[-1].tolist() == [wanted(2 * v) for v in x.tolist()]
 
 
-def test_nan_is_zero(cache, text):
-    x, top = torch.full((1,), math.nan), torch.ones(len(FORMS) + 4, 1, dtype=torch.int64)
-    load_inline("convert", text, backends="host").convert_float_0(1, x, top)
-    assert not top.any()
+@pytest.mark.parametrize("real", ["float", "double"])
+@pytest.mark.parametrize("which", range(4), ids=LIMITS)
+def test_nan(cache, text, real, which):
+    """PTX's cvt: 0, but the highest bit alone for a double or a 64-bit integer."""
+    x = torch.full((1,), math.nan, dtype=torch.float32 if real == "float" else torch.float64)
+    top = torch.ones(len(FORMS) + 2 * (which == 0) + 2, 1, dtype=torch.int64)
+    getattr(load_inline("convert", text, backends="host"), f"convert_{real}_{which}")(1, x, top)
+    bits = 64 if "long" in list(LIMITS)[which] else 32
+    wanted = 0 if real == "float" and bits == 32 else 2 ** (bits - 1)
+    if wanted and list(LIMITS)[which] in ("int", "long long"):
+        wanted = -wanted
+    assert set(top.flatten().tolist()) == {wanted - 2**64 if wanted >= 2**63 else wanted}
+
+
+ASSIGNED = """
+template <typename T, typename R>
+__device__ T through(R x) {
+  T first = x, second;
+  second = x;
+  return first == second && (T)x == static_cast<T>(x) && T(x) == first ? first : T(77);
+}
+__global__ void assigned(const int n, const float* a, int* o, uint8_t* bytes, int16_t* shorts, float* same) {
+  CUDA_KERNEL_LOOP(i, n) {
+    int k, many[2];
+    k = a[i];
+    many[1] = a[i];
+    int* p = many;
+    *p = 2 * a[i];
+    o[i] = a[i];
+    o[n + i] = k;
+    o[2 * n + i] = many[1];
+    o[3 * n + i] = *p;
+    o[4 * n + i] = through<int>(a[i]);
+    o[5 * n + i] = through<unsigned>(a[i]);
+    bytes[i] = a[i];
+    bytes[n + i] = (unsigned char)a[i];
+    shorts[i] = (short)a[i];
+    same[i] = through<float>(a[i]);
+  }
+}
+"""
+
+
+def test_assignments_templates_and_small_integers(cache):
+    x = torch.tensor([3e9, -3e9, math.inf, -math.inf, math.nan, 2.5, -7.5, 300.0, 70000.0, 4e9, 1e20])
+    n = len(x)
+    o, same = torch.zeros(6, n, dtype=torch.int32), torch.zeros(n)
+    bytes_, shorts = torch.zeros(2, n, dtype=torch.uint8), torch.zeros(n, dtype=torch.int16)
+    load_inline("assigned", ASSIGNED, backends="host").assigned_kernel(n, x, o, bytes_, shorts, same)
+
+    def saturated(value: float, low: int, high: int) -> int:
+        return 0 if value != value else int(min(max(value, low), high))
+
+    whole = [saturated(v, -(2**31), 2**31 - 1) for v in x.tolist()]
+    unsigned = [saturated(v, 0, 2**32 - 1) for v in x.tolist()]
+    doubled = [saturated(2 * v, -(2**31), 2**31 - 1) for v in x.tolist()]
+    assert o[:5].tolist() == [whole, whole, whole, doubled, whole]
+    assert [v % 2**32 for v in o[5].tolist()] == unsigned
+    assert bytes_.tolist() == [[v % 256 for v in unsigned]] * 2  # nvcc converts to 32 bits, and stores 8
+    assert shorts.tolist() == [(v + 2**15) % 2**16 - 2**15 for v in whole]
+    assert same[4] == 77  # NaN is not NaN
+    assert same[x == x].tolist() == x[x == x].tolist()
 
 
 @pytest.mark.parametrize(
@@ -94,6 +152,7 @@ def test_nan_is_zero(cache, text):
         ("return (int)a < b;", "return I(a) < b;"),
         ("x = int(y) + sizeof(int);", "x = I(y) + sizeof(int);"),
         ("const int k = (int)y, m = 4, n[2];", "const int k = I(I(y)), m = 4, n[2];"),
+        ("x = (short)y; z = (Foo)y;", "x = ::cuda_host::to<short>(y); z = (Foo)y;"),
         ("int* p = q; int& r = s; int t{u}; int v(w);", "int* p = q; int& r = s; int t{u}; int v(w);"),
         (
             "for (int i = 0; i < n; ++i) g(int64_t(i));",

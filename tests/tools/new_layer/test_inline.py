@@ -44,7 +44,8 @@ extern "C" int other(float* x) { return 0; }"""
     kernel = """
 // bias may be NULL
 __global__ void add(const float4* bias, const double2* x, float* y, const float3* z) { *y = bias ? bias->x : x->y; }"""
-    header, _ = completed("adds", kernel, "adds.cu")
+    header, _, without = completed("adds", kernel, "adds.cu")
+    assert not without
     assert header.splitlines()[:3] == [
         *["// bias may be NULL", "// bias: aligned to 16 bytes", "// x: aligned to 16 bytes"],
     ]
