@@ -26,7 +26,7 @@ def load(
     """Build a layer's folder and import it. If the cache has the build, no compiler starts.
 
     Nothing is written to the folder. Its sources are copied to the cache, and the toolkit's make builds them there. Its
-    Python files are imported from the folder, as a package beside the toolkit's `_runtime`.
+    Python files are imported from the folder, as a package beside the toolkit's `runtime`.
 
     Args:
         folder: the folder of one layer, native (foo.cu, foo.h, __init__.py) or Caffe (foo_layer.hpp, ...), as for

@@ -92,5 +92,5 @@ def test_a_module_that_holds_a_layer_is_copied_and_pickled(held):
 
 
 def test_a_pickle_of_a_layer_that_is_not_loaded():
-    with pytest.raises(CaffeRuntimeError, match=r"^foo: there is no module layers\.loaded_1\.foo\. If load"):
-        launcher_of("layers.loaded_1.foo", "foo_kernel")
+    with pytest.raises(CaffeRuntimeError, match=r"^foo: there is no module cuffi\.loaded_1\.foo\. If load"):
+        launcher_of("cuffi.loaded_1.foo", "foo_kernel")

@@ -20,7 +20,7 @@ ARCHITECTURES = (NEWEST, 800, 750, 700, 600, 530, 350, 300, 0)
 
 ASM = {"asm", "__asm__", "__asm"}
 TEXTURE_FETCH = re.compile(r"(tex[123]D\w*|texCubemap\w*|surf[123]D\w*|surfCubemap\w*)\Z")
-# CUDA's headers that need a GPU. Caffe layers have some of them in include/legacy.
+# CUDA's headers that need a GPU. Caffe layers have some of them in cuffi/caffe_layers/include/legacy.
 NOT_ON_THE_HOST = re.compile(
     r"(cub|thrust|cutlass|cute|cuda|nv)/\S+|(mma|cuda_pipeline\w*|cuda_fp8|cuda_fp4|cublas\w*"
     r"|cudnn\w*|cusparse\w*|cusolver\w*|cufft\w*|nccl|nvrtc|nvToolsExt|texture_\w+|surface_\w+)(\.h)?$"

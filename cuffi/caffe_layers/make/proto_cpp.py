@@ -1,4 +1,4 @@
-"""Write the C++ classes of a .proto, with protoc's names. They are based on include/caffe/proto/message.hpp.
+"""Write the C++ classes of a .proto, with protoc's names. Their base is include/caffe/proto/message.hpp of this wing.
 
 Each accessor is a function that is always inlined and holds no state. message.hpp says why.
 """
