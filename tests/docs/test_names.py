@@ -78,7 +78,7 @@ def test_no_text_has_a_name_of_before(what):
         "from layers.sigmoid import sigmoid",
         "python -m layers.train",
         "`layers/_net/net.py`",
-        "see tools/port",
+        "python -m tools.port",
     ],
 )
 def test_the_names_of_before_would_be_seen(line):
