@@ -15,6 +15,7 @@ DOCUMENTS = [
     *sorted(ROOT.glob("*.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "cuffi").glob("*/README.md")),
+    *sorted((ROOT / "lab").rglob("*.md")),
 ]
 
 
