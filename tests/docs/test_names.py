@@ -1,5 +1,6 @@
 """One name: the package is `cuffi`, in all docs, comments and messages, and a file that they name exists."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -93,6 +94,13 @@ def test_each_path_that_a_text_names_exists():
         if not there and not ELSEWHERE.match(path):
             lacking.append(f"{place}: {path}")
     assert not lacking, "\n".join(lacking)
+
+
+def test_each_module_says_in_its_head_what_it_holds():
+    modules = [n for n in listed() if n.endswith(".py") and not n.startswith("tests/")]
+    trees = {name: ast.parse((ROOT / name).read_text()) for name in modules}
+    silent = [name for name, tree in trees.items() if tree.body and not ast.get_docstring(tree)]
+    assert modules and not silent
 
 
 def test_import_layers_says_what_to_write():

@@ -1,3 +1,5 @@
+"""Normalisation: BatchNorm, by a batch's statistics or by those that training collected."""
+
 from __future__ import annotations
 
 import threading
