@@ -4,9 +4,11 @@
     python build_ffi.py src/edge/ffi_std.hpp build/ffi_std.hpp.gch --cxx "g++ -O1"
 
     python build_ffi.py build/job.json build/_round_host.o --cxx "g++ -O1" --flags "-march=native"
+    python build_ffi.py aten_python.cpp build/aten_python.o --cxx "g++ -O2"
 
 The second line precompiles the headers that all wrappers include, for `--std build/ffi_std.hpp` of the first one. The
-third is for an extension of torch.utils.ffi, which the JSON describes (cuffi/old_torch/make/build_library.py).
+third is for an extension of torch.utils.ffi or of torch/extension.h, which the JSON describes
+(cuffi/old_torch/make/build_library.py), and the fourth for the part that all of the latter share.
 
 tools/make/link.py links the object into an extension. The extension uses only CPython's stable ABI and nothing of
 torch, so the same file works with every Python from 3.10 on, and with every torch.
@@ -31,7 +33,7 @@ from pathlib import Path
 from cffi import FFI
 from pycparser import c_ast, c_parser
 
-from cuffi.old_torch.make import wrapper
+from cuffi.old_torch.make import torch_library, wrapper
 from tools.files import read
 from tools.make.backends import edge
 from tools.make.python_abi import PYTHON_ABI, python_includes
@@ -318,15 +320,19 @@ def build(header, output, target, cxx, flags, info, std) -> None:
 
 
 def build_extension(job: Path, output: Path, target: str, cxx, flags, info) -> None:
-    """Write the Python module of an extension of torch.utils.ffi, and compile it into the object `output`."""
-    module = output.name.split(".")[0]
+    """Write the Python module of an extension, and compile it into the object `output`."""
+    described, module = json.loads(job.read_text()), output.name.split(".")[0]
     features = " ".join(f'X("{feature}")' for feature in cpu_features(cxx, flags))
     preamble = (
         f'#define CAFFE_EDGE "{edge.digest(ROOT, edge.FFI)}"\n#define CAFFE_CPU_FEATURES(X) {features}\n'
     )
     preamble += f"#define CAFFE_BUILD_INFO {json.dumps(info)}\n"
     generated = output.with_suffix(".cpp")
-    generated.write_text(preamble + wrapper.source_of(json.loads(job.read_text()), module))
+    if "service" in described:  # of torch/extension.h
+        source = torch_library.source_of(described, output.parent.name)
+    else:
+        source = wrapper.source_of(described, module)
+    generated.write_text(preamble + source)
     compile_into(output, target, [*cxx, "-std=c++17", "-w", str(generated)])
 
 
@@ -369,6 +375,8 @@ def main() -> int:
             precompile(**paths, target=target, cxx=cxx)
         elif arguments.header.suffix == ".json":
             build_extension(*paths.values(), target, cxx, flags, arguments.info)
+        elif arguments.header.suffix == ".cpp":
+            compile_into(paths["output"], target, [*cxx, str(paths["header"])])
         else:
             std = arguments.std and arguments.std.resolve()
             build(**paths, target=target, cxx=cxx, flags=flags, info=arguments.info, std=std)

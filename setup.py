@@ -105,7 +105,7 @@ setup(
     cmdclass={"build_py": Build},
     packages=packages(),
     package_dir={f"{NAME}.layers": "layers"},
-    package_data={"": ["*", "*/*", "*/*/*", "*/*/*/*"]},
+    package_data={"": ["*", "*/*", "*/*/*", "*/*/*/*"], f"{NAME}.old_torch": ["include/**/*"]},
     exclude_package_data={"": ["*.partial", "*.pyc", "__pycache__/*"]},
     options={
         "bdist_wheel": {"py_limited_api": ABI},

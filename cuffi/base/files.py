@@ -83,7 +83,7 @@ def _opened(base: str) -> tuple[str, int]:
         partial = f"{base}.{secrets.token_hex(8)}.partial"
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)  # waits while another sweeps it
         if os.fstat(descriptor).st_nlink:
             return partial, descriptor
         os.close(descriptor)  # another process has swept it before it was locked

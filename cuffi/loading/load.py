@@ -18,12 +18,16 @@ INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTI
 
 
 def load(
-    folder: str | os.PathLike,
+    folder: str | os.PathLike | None = None,
+    sources=None,
     *,
     arch: str | None = None,
     backends: Iterable[str] | None = None,
+    **of_torch,
 ) -> ModuleType:
     """Build a layer's folder and import it. If the cache has the build, no compiler starts.
+
+    torch's own load(name, sources) has the same name: a call with sources is that (old_torch/cpp_extension.py).
 
     Nothing is written to the folder. Its sources are copied to the cache, and the toolkit's make builds them there. Its
     Python files are imported from the folder, as a package beside the toolkit's `runtime`.
@@ -42,6 +46,11 @@ def load(
         CaffeBuildError: it does not build. The message has the compiler's output.
         CaffeRuntimeError: the cache folder, make or a compiler is missing or cannot be used.
     """
+    if sources is not None or of_torch:
+        from ..old_torch import cpp_extension
+
+        given = {"name": folder, "sources": sources or ()}
+        return cpp_extension.load(**(given | of_torch), arch=arch, backends=backends)
     path = _checked(folder)
     if not (path / "cases.py").exists():
         warnings.warn(

@@ -15,17 +15,26 @@ from .run_make import CaffeBuildError
 
 PROLOGUE = b'#include "caffe_cuda_macro.h"\n'
 
+# Words of an extension of torch/extension.h, and of its kernels.
+OF_TORCH = re.compile(r"#\s*include\s*<(torch|ATen|c10|pybind11)/|\b(torch|at)::Tensor\b")
+KERNEL = re.compile(r"\b__global__\b|<<<")
+
 
 def load_inline(
     name: str,
-    cuda_source: str = "",
-    declarations: str | None = None,
+    cuda_source="",
+    declarations=None,
+    functions=None,
     *,
     arch: str | None = None,
     backends: Iterable[str] | None = None,
-    **others,
+    **of_torch,
 ) -> ModuleType:
     """Build a string of CUDA and import it. If the cache has the build, no compiler starts.
+
+    torch's own load_inline(name, cpp_sources, cuda_sources, functions=[...]) has the same name: a call with one of its
+    arguments, or with a string that includes torch/extension.h or names torch::Tensor, is that
+    (old_torch/cpp_extension.py).
 
     Args:
         name: the layer's name. Error messages and torch's names of its operators begin with it.
@@ -37,7 +46,6 @@ def load_inline(
             own parameters, and grid and block if the source does not determine them.
         declarations: the declarations of the exported functions, as in a layer's .h. Default: read from the source.
         arch, backends: as for `load`.
-        others: no argument has another name; the error says what takes the place of PyTorch's own.
 
     Returns:
         A module with the functions, and `layer`, the Layer for `operator`. Pass tensors for C's pointers; `dtype` and
@@ -48,7 +56,16 @@ def load_inline(
         CaffeBuildError: it does not build. The message has the string's line numbers.
         CaffeRuntimeError: the cache folder, make or a compiler is missing or cannot be used.
     """
-    _check_names(others)
+    if functions is not None or of_torch or (isinstance(cuda_source, str) and OF_TORCH.search(cuda_source)):
+        from ..old_torch import cpp_extension
+
+        names = ("cpp_sources", "cuda_sources")
+        if declarations is None and isinstance(cuda_source, str) and KERNEL.search(cuda_source):
+            names = ("cuda_sources", "cpp_sources")
+        given = dict(zip(names, (cuda_source or "", declarations or ""), strict=True)) | {
+            "functions": functions
+        }
+        return cpp_extension.load_inline(name, **(given | of_torch), arch=arch, backends=backends)
     _check(name, cuda_source, declarations)
     settings, chosen = settings_for("load_inline", arch, backends)
     folder = PurePosixPath(name)
@@ -66,26 +83,6 @@ def load_inline(
 
     entry = Recipe(name, files, folder, settings, chosen, prepare, shown).built()
     return imported(name, entry, entry.folder)
-
-
-# By argument of torch.utils.cpp_extension.load_inline, what takes its place here.
-_OF_TORCH = {
-    "cpp_sources": 'cuda_source may have C++, too; without pybind11: export a function by extern "C" int f(...)',
-    "cuda_sources": "cuda_source is one string",
-    "functions": 'the functions are those that cuda_source exports by extern "C", or launchers of its kernels',
-    "extra_cuda_cflags": "the setting NVCC= takes options",
-    "extra_cflags": "the setting CXX= takes options, as in CXX='g++ -DX'",
-    "with_cuda": "backends= chooses",
-    "build_directory": "the setting CUFFI_CACHE names the folder",
-    "verbose": "a terminal shows the progress",
-}
-
-
-def _check_names(others: dict) -> None:
-    for name in others:
-        known = "name, cuda_source, declarations, arch, backends"
-        said = f"{_OF_TORCH[name]}. " if name in _OF_TORCH else ""
-        raise CaffeTypeError(f"load_inline: no argument is called {name}. {said}It takes {known}")
 
 
 def _check(name, cuda_source, declarations) -> None:

@@ -41,6 +41,15 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
+// A library whose functions hold the interpreter's lock defines them: it gives the lock back during a launch, as Python
+// goes on while a GPU works.
+extern "C" {
+__attribute__((weak, visibility("hidden"))) void* caffe_unlock();
+__attribute__((weak, visibility("hidden"))) void caffe_relock(void* state);
+// Is there a launch that no kernel has taken? Its kernel was not rewritten, and ran once as a plain function.
+__attribute__((visibility("hidden"))) bool caffe_take_lost_launch();
+}
+
 __thread uint3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace cuda_host {
@@ -794,10 +803,12 @@ void run_grid(Mode mode, const char* name, void (*call)(const void*), const void
   blockDim = block;
   const int64_t blocks = int64_t(grid.x) * grid.y * grid.z;
   struct Launched {
+    void* const lock = caffe_unlock ? caffe_unlock() : nullptr;
     Launched() { interrupted = false, signals::launching = true; }
     ~Launched() {
       signals::launching = in_kernel = false;
       race_finder.end_launch();
+      if (lock) caffe_relock(lock);
     }
   } launched;
   signals::install();
@@ -843,3 +854,5 @@ unsigned int warp_ballot(unsigned int mask, int predicate) { return runner.warp_
 }  // namespace cuda_host
 
 extern "C" void caffe_set_num_threads(int count) { cuda_host::thread_limit = count; }
+
+bool caffe_take_lost_launch() { return std::exchange(cuda_host::next_launch.pending, false); }

@@ -76,14 +76,17 @@ class Unit:
         defined: Mapping[str, int] = HOST_BUILD,
         find=None,
         replaced: set[str] = frozenset(),
+        root: str | None = None,
     ):
-        """`find` looks for headers that are not beside the file that includes them. `replaced` are macros of the
-        file that the toolkit's will replace."""
+        """`root` is the folder in which headers may lie, if not the file's own. `find` looks for headers that are not
+        beside the file that includes them. `replaced` are macros of the file that the toolkit's will replace.
+        """
         self.main, self.layer = Source(text, path, defined), layer
         if layer:
             self.headers = local_headers(self.main, layer.path, layer.relative(path), layer.find)
         else:
-            self.headers = local_headers(self.main, os.path.dirname(path), os.path.basename(path), find)
+            root = root or os.path.dirname(path)
+            self.headers = local_headers(self.main, root, os.path.relpath(path, root or "."), find)
         self.sources = [self.main, *self.headers.values()]
         self._words = _words_by_name(self.sources)
         for name in replaced:

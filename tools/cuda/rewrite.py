@@ -57,10 +57,10 @@ class Rewriter:
 
 
 def rewrite(
-    source_path: str, rewriter_class, tool: str, prologue: str, layer: LayerFolder | None = None
+    source_path: str, rewriter_class, tool: str, prologue: str, layer: LayerFolder | None = None, root=None
 ) -> tuple[dict[str, str], list, list[str]]:
     """The texts to write, the problems and the notes. The source's text has the key "", headers their relative path."""
-    unit = Unit(read(source_path), source_path, layer, rewriter_class.defined)
+    unit = Unit(read(source_path), source_path, layer, rewriter_class.defined, root=root)
     texts, problems, notes = {}, [], []
     for relative, source in {"": unit.main, **unit.headers}.items():
         rewriter = rewriter_class(unit, source)
@@ -112,16 +112,19 @@ def rewrite_files(tool: str, rewriter_class, arguments: list[str], prologue, not
     parser.add_argument("output")
     parser.add_argument("--depfile", help="the depfile: rules for make")
     parser.add_argument("--caffe", metavar="FOLDER", help="the source belongs to the Caffe layer in FOLDER")
+    parser.add_argument(
+        "--root", metavar="FOLDER", help="local headers may lie anywhere in FOLDER, as in the output"
+    )
     options = parser.parse_args(arguments)
     source, output, layer = options.source, options.output, options.caffe and LayerFolder(options.caffe)
     here = os.path.dirname(source) or "."
     folder = os.path.dirname(output) or "."
-    if layer:
-        up = os.path.relpath(layer.path, here)
-        here, folder = layer.path, os.path.normpath(os.path.join(folder, up))
+    if root := layer.path if layer else options.root:
+        up = os.path.relpath(root, here)
+        here, folder = root, os.path.normpath(os.path.join(folder, up))
     try:
         words = prologue(layer is not None) if callable(prologue) else prologue
-        texts, problems, lines = rewrite(source, rewriter_class, tool, words, layer)
+        texts, problems, lines = rewrite(source, rewriter_class, tool, words, layer, options.root)
         if os.path.realpath(folder) == os.path.realpath(here) and len(texts) > 1:
             raise OSError("the output's folder must not be the source's: local headers would be overwritten")
         if not problems:

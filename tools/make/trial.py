@@ -121,7 +121,8 @@ def _answer(pipe: int, layers_dir: str, names: list[str], settings) -> None:
         with os.fdopen(pipe, "w", encoding="utf-8") as answers, contextlib.suppress(KeyboardInterrupt):
             folders = layers_in(layers_dir)
             for name in names:
-                outcome = outcome_of(Path(folders[name].path).resolve(), settings)
+                place = folders[name].path if name in folders else os.path.join(layers_dir, name)
+                outcome = outcome_of(Path(place).resolve(), settings)
                 fields = outcome.backends, outcome.where, outcome.error, outcome.seconds, outcome.failed
                 print(
                     name, *(shown(re.sub(r"\s+", " ", f)) for f in fields), sep="\t", file=answers, flush=True

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
+from tools.files import read
 from tools.make.settings import ROOT, from_environment
 from tools.refused import Refused
 
@@ -15,8 +17,9 @@ def main() -> int:
         settings, _ = from_environment([])
         if job := os.environ.get("JOB"):
             from .build_library import build
+            from .torch_library import TorchRules
 
-            return build(settings, job)
+            return build(settings, job, TorchRules if "service" in json.loads(read(job)) else None)
         from .scripts import build_all
 
         return build_all(settings, os.environ.get("EXT", ""))

@@ -88,7 +88,7 @@ class LibraryRules(Rules):
         )
         objects = self.objects(backend, place) + self.host_runtime(backend)
         self.rule(archive, objects, "$(archive)")
-        self.rule(wrapper, [self.path, *edge.FFI], f"$(call ffi_wrapper,{module},{backend})")
+        self.wrapper_rule(wrapper, module, backend)
         shared = [o for o in job["objects"] if ".so" in os.path.basename(o)]
         link = [*shared, *(f"-Wl,-rpath,{os.path.dirname(o)}" for o in shared), *job["link"]]
         options = " ".join(map(shlex.quote, link)).replace("$", "$$")
@@ -100,6 +100,10 @@ class LibraryRules(Rules):
         )
         self.depfiles.append(f"{place}/_")  # a folder for the objects
         return output
+
+    def wrapper_rule(self, wrapper: str, module: str, backend: str) -> None:
+        """Add the rule of the object with the PyInit function."""
+        self.rule(wrapper, [self.path, *edge.FFI], f"$(call ffi_wrapper,{module},{backend})")
 
     def text(self) -> str:  # type: ignore[override]
         backends = [b for b in self.settings.backends if self.job["with_cuda"] or BACKENDS[b].on_host]
@@ -122,11 +126,11 @@ class LibraryRules(Rules):
         )
 
 
-def build(settings: Settings, path: str) -> int:
+def build(settings: Settings, path: str, kind: type[LibraryRules] | None = None) -> int:
     """Build the libraries of the job that a file describes. The exit status is make's."""
     os.makedirs(settings.build, exist_ok=True)
     requirements.need(["build"], f"{settings.build}/packages.build")
-    rules = LibraryRules(settings, path)
+    rules = (kind or LibraryRules)(settings, path)
     rules.makefile = f"{settings.build}/ffi.mk"
     write(rules.makefile, os.fsencode(rules.text()))
     places = {settings.temporary, *rules.places(), *map(settings.core_of, settings.backends)}

@@ -1,4 +1,4 @@
-"""Find and run build scripts of torch.utils.ffi, several at once, and print a table."""
+"""Find and run build scripts of torch.utils.ffi and of torch/extension.h, several at once, and print a table."""
 
 from __future__ import annotations
 
@@ -15,11 +15,18 @@ from rich.table import Table
 
 from tools.console import console
 from tools.files import read
+from tools.make.backends import edge
 from tools.make.folders import shown
 from tools.make.settings import Settings, is_called_elsewhere
 from tools.refused import Refused
 
 CALL = re.compile(r"^[^#\n]*\bcreate_extension\s*\(", re.M)
+# A setup.py of torch/extension.h.
+SETUP = re.compile(r"^[^#\n]*\b(CUDAExtension|CppExtension)\b", re.M)
+# What runs it. `python -m cuffi.ext` needs the package on the path, and the script's folder has its own.
+FRONT = (
+    "import sys; sys.path.append({parent!r}); from cuffi.old_torch.ext_front import main; sys.exit(main())"
+)
 LEFT_OUT = frozenset({".git", "build", "__pycache__", "node_modules"})
 
 
@@ -31,7 +38,9 @@ class Result(NamedTuple):
 
 
 def scripts_in(path: str) -> list[str]:
-    """The build scripts of a folder: each Python file that calls create_extension. A script's own path is itself."""
+    """The build scripts of a folder: each Python file that calls create_extension, and each setup.py of an extension of
+    torch/extension.h. A script's own path is itself.
+    """
     if path.endswith(".py"):
         return [path]
     found = []
@@ -39,17 +48,26 @@ def scripts_in(path: str) -> list[str]:
         below[:] = sorted(set(below) - LEFT_OUT)
         for name in sorted(files):
             script = os.path.join(folder, name)
-            if name.endswith(".py") and "torch.utils.ffi" in (text := read(script)) and CALL.search(text):
+            if not name.endswith(".py"):
+                continue
+            text = read(script)
+            if ("torch.utils.ffi" in text and CALL.search(text)) or (name == "setup.py" and is_setup(text)):
                 found.append(script)
     return found
 
 
-def program(root: str) -> str:
-    """The program that runs a script, in the checkout or in an installed package."""
-    places = (os.path.join(root, "layers"), os.path.join(root, ".."))
-    return next(
-        p for p in (os.path.join(place, "_ffi", "program.py") for place in places) if os.path.exists(p)
-    )
+def is_setup(text: str) -> bool:
+    return "cpp_extension" in text and SETUP.search(text) is not None
+
+
+def command(words: list[str]) -> list[str]:
+    """The command that runs a script with its arguments, in the script's folder."""
+    script, *arguments = words
+    own = [os.path.basename(script), *arguments]
+    if is_setup(read(script)):
+        front = FRONT.format(parent=str(edge.PACKAGE.parent))
+        return [sys.executable, "-c", front, *own, *([] if arguments else ["build_ext", "--inplace"])]
+    return [sys.executable, str(edge.PACKAGE / "old_torch" / "ffi" / "program.py"), *own]
 
 
 def run(words: list[str], settings: Settings) -> Result:
@@ -63,8 +81,7 @@ def run(words: list[str], settings: Settings) -> Result:
     for name in ("EXT", "BUILD", "CORE", "LAYERS_DIR", "LAYERS"):
         environment.pop(name, None)
     done = subprocess.run(
-        [sys.executable, program(settings.root), os.path.basename(script), *words[1:]],
-        cwd=os.path.dirname(script), env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        command(words), cwd=os.path.dirname(script), env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, errors="replace",
     )  # fmt: skip
     return Result(script, done.returncode, done.stdout.strip(), time.monotonic() - began)
@@ -82,7 +99,7 @@ def listed(ext: str, where: str) -> list[list[str]]:
         elif scripts := scripts_in(path):
             found += [[script] for script in scripts if [script] not in found]
         else:
-            raise Refused(f"EXT: {path}: no script there calls torch.utils.ffi's create_extension")
+            raise Refused(f"EXT: {path}: no script there calls create_extension or CUDAExtension")
     if not found:
         raise Refused('which extension? make ffi EXT="/path/to/extension ..."')
     return found

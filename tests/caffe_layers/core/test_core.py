@@ -197,7 +197,7 @@ EXPECTED = {
     "cuda_errors": "cudaSuccess: no error, cudaErrorInvalidValue: invalid argument, cudaErrorMemoryAllocation: "
     "out of memory, cudaErrorInvalidConfiguration: invalid configuration argument, cudaErrorUnknown: unknown error, ",
     # device, count, threads of a block; version; threads of a block and of a warp; processors beside cores
-    "cuda_device": "0 host backend 0 1 1024 7 0 1024 32 0 0 cudaSuccess cudaErrorInvalidValue",
+    "cuda_device": "0 host backend 0 1 1024 9 0 1024 32 0 0 cudaSuccess cudaErrorInvalidValue",
     "cuda_memory": "1 16843009 0 4 default",
     "cuda_rows": "1 2 0 3 4 5 0 5 default cudaErrorInvalidValue 1 2 0 3 4 5 0 5 12000 12000",
     "cuda_no_memory": "cudaErrorMemoryAllocation null cudaSuccess there",

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from cuffi.base import CaffeError
 from cuffi.caffe_layers.verify import verification
 from cuffi.caffe_layers.verify.gradient import flat, relative
 from cuffi.caffe_layers.verify.probe import NoCode
@@ -12,8 +13,8 @@ from cuffi.caffe_layers.verify.table import NO_GRADIENT, RIGHT, WRONG, Row
 from cuffi.caffe_layers.verify.verification import ALIKE, Verification, moved
 
 
-class Refused(Exception):
-    """Replaces the runtime's error."""
+class Refused(CaffeError):
+    """An error of the runtime."""
 
 
 @pytest.fixture

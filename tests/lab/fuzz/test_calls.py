@@ -17,7 +17,7 @@ def drawn(strategy, seed: int) -> list[str]:
 
 
 def test_the_same_seed_makes_the_same_calls():
-    subject = Subjects("layers", "round")
+    subject = Subjects("cuffi", "round")
     assert subject.operators, "no operator is called through torch.ops"
     one = drawn(subject.calls(), 3)
     assert one == drawn(subject.calls(), 3) != drawn(subject.calls(), 4)
@@ -34,5 +34,5 @@ def test_arguments_are_changed_in_every_way():
 
 
 def test_subjects_reach_backward_operators():
-    names = {str(op) for op, _ in Subjects("layers", "sigmoid").operators}
+    names = {str(op) for op, _ in Subjects("cuffi", "sigmoid").operators}
     assert any("d_sigmoid" in name or "backward" in name for name in names), names

@@ -68,7 +68,7 @@ PARALLEL = """
 import os, sys
 import torch
 import torch.distributed as dist
-from net.test_as_a_module import NET, same_gradients, step
+from nets.net.test_as_a_module import NET, same_gradients, step
 from cuffi import caffe_net
 
 torch.manual_seed(0)

@@ -156,7 +156,7 @@ def test_a_long_list_of_mistakes_is_cut():
         len(said) < 8000 and "'n49' (T00049)" in said and "'n50'" not in said and "\nand 1,950 more\n" in said
     )
     *_, port, write = said.split("\n")
-    assert port.endswith('T00048 T00049"') and "types={'T00000': your function}" in write
+    assert port.endswith("T00048 T00049'") and "types={'T00000': your function}" in write
 
 
 def test_names_of_blobs_that_are_none():

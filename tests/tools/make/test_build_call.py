@@ -24,7 +24,7 @@ def built(tmp_path, monkeypatch):
 
 
 def test_the_compiler_gets_the_digest_of_the_edge(built, tmp_path):
-    script = f'printf "%s\\n" "$@" >{tmp_path}/given; for last; do :; done; echo new >"$last"'
+    script = f'cat >{tmp_path}/unit; printf "%s\\n" "$@" >{tmp_path}/given; for last; do :; done; echo new >"$last"'
     assert built(script) == 0 and (tmp_path / "_call.so").read_text() == "new\n"
     given = (tmp_path / "given").read_text().splitlines()
     assert given[0] == "-DA=b c" and f'-DCAFFE_EDGE="{edge.digest(ROOT, edge.call_files())}"' in given

@@ -1,0 +1,71 @@
+"""Import the libraries of a built extension of torch/extension.h."""
+
+import importlib.machinery
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from ..backends import BACKENDS
+from ..base import CaffeRuntimeError
+from ..loading.cache import Entry
+from ..runtime import backends_here
+
+# The end of the name of the library for GPUs, beside that for the processor, where Python imports both as one module.
+BESIDE = ".gpu.abi3.so"
+_imported: dict[str, ModuleType] = {}
+
+
+def libraries_of(entry: Entry, name: str) -> dict[str, Path]:
+    """The libraries that were built, by backend."""
+    found = {backend: entry.folder / f"_{name}{row.library}" for backend, row in BACKENDS.items()}
+    return {backend: path for backend, path in found.items() if path.exists()}
+
+
+def module_of(entry: Entry, name: str) -> ModuleType:
+    """The module of an extension in the cache. The same build is imported once."""
+    key = str(entry.place)
+    if key not in _imported:
+        here = [backend.name for backend in backends_here()]
+        found = {b: path for b, path in libraries_of(entry, name.rpartition(".")[2]).items() if b in here}
+        if not found:
+            raise CaffeRuntimeError(f"{name}: there is no library for this machine in {entry.folder}")
+        modules = [_import(name, path) for path in found.values()]
+        for other in modules[1:]:
+            connect(modules[0], other)
+        _imported[key] = modules[0]
+    return _imported[key]
+
+
+def _import(name: str, path: Path) -> ModuleType:
+    loader = importlib.machinery.ExtensionFileLoader(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    if spec is None:
+        raise CaffeRuntimeError(f"{name}: {path} is no library")
+    before = sys.modules.get(name)
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    if before is not None:
+        sys.modules[name] = before
+    return module
+
+
+def connect(module: ModuleType, other: ModuleType) -> None:
+    """Tensors on a GPU go to the functions of the other library; names that only it has become the module's."""
+    for name, function in vars(other).items():
+        own = getattr(module, name, None)
+        if own is None:
+            setattr(module, name, function)
+        elif callable(function) and not name.startswith("_") and type(own) is type(function):
+            module._connect(own, function)
+
+
+def join(module: ModuleType) -> None:
+    """Connect a module with the library for GPUs that lies beside its own."""
+    spec = getattr(module, "__spec__", None)
+    file = getattr(module, "__file__", None) or (spec.origin if spec else None)
+    if not file or file.endswith(BESIDE):
+        return
+    beside = Path(file.partition(".")[0] + BESIDE)
+    if beside.exists() and any(not backend.on_host for backend in backends_here()):
+        connect(module, _import(module.__name__, beside))

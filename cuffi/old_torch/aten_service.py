@@ -1,0 +1,415 @@
+"""What an extension's C++ asks Python for: an operation of ATen, or one of the few that are Python's.
+
+src/aten_python.cpp calls the functions of `of_python`.
+"""
+
+import ctypes
+import enum
+import functools
+import math
+import operator
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from .. import edge as _edge
+from ..base import CaffeRuntimeError
+from ..runtime.extension import DTYPES as DLPACK
+from ..runtime.extension import of_torch, raw_stream
+
+# ATen's numbers.
+DTYPES = {
+    0: torch.uint8, 1: torch.int8, 2: torch.int16, 3: torch.int32, 4: torch.int64, 5: torch.float16, 6: torch.float32,
+    7: torch.float64, 9: torch.complex64, 10: torch.complex128, 11: torch.bool, 15: torch.bfloat16,
+    27: torch.uint16, 28: torch.uint32, 29: torch.uint64,
+}  # fmt: skip
+LAYOUTS = {0: torch.strided, 1: torch.sparse_coo}
+FORMATS = {
+    0: torch.contiguous_format,
+    1: torch.preserve_format,
+    2: torch.channels_last,
+    3: torch.channels_last_3d,
+}
+DEVICES = {0: "cpu", 1: "cuda", 14: "meta"}
+# The codes of all three kinds of object, as value_of has them.
+CODES = {dtype: code for code, dtype in DTYPES.items()}
+CODES |= {layout: 1000 + code for code, layout in LAYOUTS.items()}
+CODES |= {memory_format: 2000 + code for code, memory_format in FORMATS.items()}
+# ATen's number of a dtype that C++ has no name for.
+UNDEFINED = 127
+
+
+def of_python(name: str, edge: str) -> dict:
+    """The functions and tables that C++ uses, by their names there. `edge`: the digest of what the library is made of.
+
+    Raises:
+        CaffeRuntimeError: another version of the toolkit built the library.
+    """
+    if _edge.root() and edge != digest():
+        raise CaffeRuntimeError(
+            f"{name}: another version of the toolkit built this library: build the extension again"
+        )
+    parts = of_torch()
+    parts["dtypes"] = DLPACK | {torch.complex64: 5 << 8 | 64, torch.complex128: 5 << 8 | 128}
+    return {
+        "special": SPECIAL, "resolve": resolve, "describe": describe, "is_conj": Tensor.is_conj,
+        "dtypes": DTYPES, "codes": CODES, "layouts": LAYOUTS, "formats": FORMATS, "device": device, "place": place,
+        "library": library, "join": join, "torch": parts,
+    }  # fmt: skip
+
+
+@functools.cache
+def digest() -> str:
+    """The digest of the files that every extension is made of."""
+    own = Path(__file__).parent
+    files = [f"src/{f.name}" for f in sorted(own.glob("src/aten*"))]
+    files += [str(f.relative_to(own)) for f in sorted(own.glob("include/extension/aten/*"))]
+    return _edge.digest(own, tuple(files))
+
+
+# ------------------------------------------------------------------------------------------------ tensors' fields
+
+
+def device(kind: int, index: int) -> torch.device:
+    return torch.device(DEVICES[kind], index) if index >= 0 else torch.device(DEVICES[kind])
+
+
+def place(value) -> int | None:
+    """A device as a number: its type << 8 | its index + 1. None for any other object."""
+    if not isinstance(value, torch.device):
+        return None
+    kinds = {name: number for number, name in DEVICES.items()}
+    return kinds.get(value.type, 14) << 8 | (0 if value.index is None else value.index + 1)
+
+
+def describe(tensor: Tensor) -> tuple:
+    """(sizes, strides, dtype, device type, index) of a tensor whose memory C cannot read."""
+    strides = tensor.stride() if tensor.layout == torch.strided else (0,) * tensor.dim()
+    where = place(tensor.device) or 0
+    return tuple(tensor.shape), strides, CODES.get(tensor.dtype, UNDEFINED), where >> 8, (where & 255) - 1
+
+
+# ------------------------------------------------------------------------------------------------ ATen's operations
+
+
+def resolve(name: str, overload: str, arguments: str) -> tuple[Callable, int, tuple[str, ...]]:
+    """(a function, how many arguments it takes by place, the names of the others) for an operation of ATen.
+
+    Args:
+        arguments: the names of the arguments that C++ passes, in order, from the schema of the torch of the build.
+
+    A newer torch may have more arguments; these keep their defaults. An older one may lack some: then a call must leave
+    them at None.
+    """
+    packet = getattr(torch.ops.aten, name, None)
+    found = getattr(packet, overload or "default", None)
+    if found is None:
+        shown = f"aten::{name}" + f".{overload}" * bool(overload)
+        raise CaffeRuntimeError(
+            f"torch {torch.__version__} has no {shown}: build the extension with this torch"
+        )
+    passed = tuple(arguments.split(",")) if arguments else ()
+    known = [a.name for a in found._schema.arguments]
+    by_place = [a.name for a in found._schema.arguments if not a.kwarg_only]
+    count = next(
+        (i for i, pair in enumerate(zip(passed, by_place, strict=False)) if pair[0] != pair[1]), None
+    )
+    count = min(len(passed), len(by_place)) if count is None else count
+    # The plain builtin: calling the object around it is a microsecond slower.
+    function = getattr(found, "_op", found)
+    if unknown := [n for n in passed if n not in known]:
+        function = _without(function, unknown, f"aten::{name}")
+    return function, count, passed[count:]
+
+
+def _without(function: Callable, unknown: list[str], shown: str) -> Callable:
+    def call(*values, **named):
+        for name in unknown:
+            if named.pop(name, None) is not None:
+                raise CaffeRuntimeError(f"{shown}: torch {torch.__version__} has no argument `{name}`")
+        return function(*values, **named)
+
+    return call
+
+
+# --------------------------------------------------------------------------------------------- Python's operations
+
+
+class _Memory:
+    """A GPU's memory, by CUDA's array interface."""
+
+    def __init__(self, address: int, count: int, dtype: torch.dtype):
+        letter = "f" if dtype.is_floating_point else "i" if dtype.is_signed else "u"
+        kind = f"<{letter}{dtype.itemsize}"
+        shape = {"shape": (count,), "typestr": kind, "data": (address, False), "version": 3}
+        self.__cuda_array_interface__ = shape
+
+
+def _view(dtype: torch.dtype, address: int, count: int, where: torch.device) -> Tensor:
+    """A one-dimensional tensor at an address."""
+    if not count:
+        return torch.empty(0, dtype=dtype, device=where)
+    if where.type == "cuda":
+        # CUDA's interface has no name for bfloat16.
+        named = torch.int16 if dtype == torch.bfloat16 else dtype
+        return torch.as_tensor(_Memory(address, count, named), device=where).view(dtype)
+    return torch.frombuffer((ctypes.c_char * (count * dtype.itemsize)).from_address(address), dtype=dtype)
+
+
+def _from_blob(address: int, sizes, strides, dtype: torch.dtype, where: torch.device | None) -> Tensor:
+    where = where or torch.device("cpu")
+    if strides is None:
+        return _view(dtype, address, math.prod(sizes), where).view(sizes)
+    reach = 1 + sum((size - 1) * step for size, step in zip(sizes, strides, strict=True))
+    return _view(dtype, address, reach if math.prod(sizes) else 0, where).as_strided(sizes, strides)
+
+
+def _columns(where, dtype, address, rows, columns, step) -> Tensor:
+    """The matrix whose columns start at an address, `step` elements apart."""
+    return _view(dtype, address, step * (columns - 1) + rows, where).as_strided((rows, columns), (1, step))
+
+
+def _gemm(where, dtype, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) -> None:
+    """c = alpha op(a) op(b) + beta c, by columns."""
+    turned_a, turned_b = ta in "tTcC", tb in "tTcC"
+    left = _columns(where, dtype, a, *((k, m) if turned_a else (m, k)), lda)
+    right = _columns(where, dtype, b, *((n, k) if turned_b else (k, n)), ldb)
+    product = alpha * ((left.T if turned_a else left) @ (right.T if turned_b else right))
+    result = _columns(where, dtype, c, m, n, ldc)
+    result.copy_(product + beta * result if beta else product)  # with beta 0 BLAS does not read c
+
+
+def _gemv(where, dtype, turned, m, n, alpha, a, lda, x, step_x, beta, y, step_y) -> None:
+    """y = alpha op(a) x + beta y."""
+    matrix = _columns(where, dtype, a, m, n, lda)
+    matrix = matrix.T if turned in "tTcC" else matrix
+    vector = _columns(where, dtype, x, 1, matrix.shape[1], step_x)[0]
+    result = _columns(where, dtype, y, 1, matrix.shape[0], step_y)[0]
+    product = alpha * (matrix @ vector)
+    result.copy_(product + beta * result if beta else product)
+
+
+def _to(tensor, dtype, where, non_blocking, copy, memory_format) -> Tensor:
+    kept = torch.preserve_format if memory_format is None else memory_format
+    return tensor.to(device=where, dtype=dtype, non_blocking=non_blocking, copy=copy, memory_format=kept)
+
+
+def _set_grad(on: bool) -> bool:
+    before = torch.is_grad_enabled()
+    torch._C._set_grad_enabled(on)
+    return before
+
+
+class _Node(torch.autograd.Function):
+    """Runs a torch::autograd::Function of C++ (include/aten/autograd.h)."""
+
+    @staticmethod
+    def forward(ctx, call, backward, *tensors):
+        ctx.call = backward
+        outputs, saved, dirty, not_differentiable, materialize = call(list(ctx.needs_input_grad[2:]))
+        ctx.save_for_backward(*saved)
+        ctx.mark_dirty(*dirty)
+        ctx.mark_non_differentiable(*not_differentiable)
+        ctx.set_materialize_grads(materialize)
+        return tuple(outputs)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        return None, None, *ctx.call(list(ctx.saved_tensors), list(grads))
+
+
+# How many random numbers of the processor's sequence kernels have taken, since it was seeded: (seed, offset).
+_taken = [0, 0]
+
+
+def _philox(count: int, where: torch.device) -> tuple[int, int]:
+    """(seed, offset) for a launch whose threads take `count` random numbers each."""
+    count = -(-count // 4) * 4
+    if where.type == "cuda":
+        generator = torch.cuda.default_generators[torch.cuda.current_device()]
+        offset = generator.get_offset()
+        generator.set_offset(offset + count)
+        seed = generator.initial_seed()
+    else:
+        seed = torch.initial_seed()
+        offset = _taken[1] if _taken[0] == seed else 0
+        _taken[:] = seed, offset + count
+    return seed - (1 << 64) * (seed >= 1 << 63), offset  # C++ has 64 bits
+
+
+def _setitem(tensor, index, value) -> None:
+    tensor[tuple(index)] = value
+
+
+OPERATORS = "add sub mul truediv mod lt gt le ge eq ne and_ or_ xor neg invert iadd isub imul itruediv"
+SPECIAL: dict[str, Callable] = {name: getattr(operator, name) for name in OPERATORS.split()}
+SPECIAL |= {
+    "autograd": lambda call, backward, tensors: list(_Node.apply(call, backward, *tensors)),
+    "as_number": lambda t: t[0],
+    "backward": lambda t, gradient: t.backward(gradient),
+    "bytes": lambda n, where: torch.empty(n, dtype=torch.uint8, device=where),
+    "clone": Tensor.clone,
+    "contiguous": lambda t, f: t.resolve_neg().resolve_conj().contiguous(memory_format=f),
+    "copy_": lambda t, other: t.copy_(other),
+    "detach": Tensor.detach,
+    "deterministic": torch.are_deterministic_algorithms_enabled,
+    "enum": lambda name, members: enum.IntEnum(name, members),
+    "exchange_device": lambda index: torch.cuda._exchange_device(index),
+    "fill_": Tensor.fill_,
+    "from_blob": _from_blob,
+    "gemm": _gemm,
+    "gemv": _gemv,
+    "getitem": lambda t, index: t[tuple(index)],
+    "grad": lambda t: t.grad,
+    "index_put_": lambda t, index, value, accumulate: t.index_put_(
+        tuple(index), value if isinstance(value, Tensor) else torch.tensor(value).to(t), accumulate
+    ),
+    "is_contiguous": lambda t, f: t.is_contiguous(memory_format=f),
+    "is_leaf": lambda t: t.is_leaf,
+    "is_sparse": lambda t: t.is_sparse,
+    "item": Tensor.item,
+    "logical_not": torch.logical_not,
+    "manual_seed": torch.manual_seed,
+    "num_threads": torch.get_num_threads,
+    "philox": _philox,
+    "repr": repr,
+    "requires_grad": lambda t: t.requires_grad,
+    "requires_grad_": Tensor.requires_grad_,
+    "select": lambda t, i: t[i],
+    "set_grad": _set_grad,
+    "setitem": _setitem,
+    "set_stream": lambda stream, index: torch.cuda.set_stream(torch.cuda.ExternalStream(stream, index)),
+    "storage_bytes": lambda t: t.untyped_storage().nbytes(),
+    "storage_offset": Tensor.storage_offset,
+    "stream": raw_stream,
+    "tensor": lambda data, dtype, where: torch.tensor(data, dtype=dtype, device=where),
+    "to": _to,
+    "not_deterministic": lambda what: _not_deterministic(what),
+}
+
+
+# Those of py::object and py::class_ (include/aten/object.h, class.h).
+
+
+class _Missing:
+    """An attribute or an entry that is not there, which C++ may be about to set."""
+
+    def __init__(self, error: Exception):
+        self.error = error
+
+
+def _try(get: Callable, owner, key):
+    try:
+        return get(owner, key)
+    except (AttributeError, KeyError, IndexError) as error:
+        return _Missing(error)
+
+
+def _there(value):
+    if isinstance(value, _Missing):
+        raise value.error
+    return value
+
+
+def _put_in_class(owner: type, kind: str, name: str, function: Callable) -> None:
+    def method(self, *arguments, **named):
+        return function(self, *arguments, **named)
+
+    method.__name__ = name
+    if kind == "setter":
+        setattr(owner, name, vars(owner)[name].setter(method))
+    else:
+        setattr(owner, name, {"static": staticmethod(function), "getter": property(method)}.get(kind, method))
+
+
+def _instance(kind: type, held):
+    made = kind.__new__(kind)
+    made._held = held
+    return made
+
+
+SPECIAL |= {
+    "append": list.append,
+    "call": lambda function, arguments: _there(function)(*arguments),
+    "class": lambda name: type(name, (), {}),
+    "class_name": lambda kind: kind.__name__,
+    "contains": lambda owner, key: key in _there(owner),
+    "dict": dict,
+    "getattr": lambda owner, name: _try(getattr, _there(owner), name),
+    "getentry": lambda owner, key: _try(operator.getitem, _there(owner), key),
+    "hasattr": lambda owner, name: hasattr(_there(owner), name),
+    "hold": lambda instance, held: setattr(instance, "_held", held),
+    "instance": _instance,
+    "is": lambda a, b: a is b,
+    "len": lambda owner: len(_there(owner)),
+    "list": list,
+    "nth": lambda owner, i: owner[i],
+    "print": print,
+    "put_in_class": _put_in_class,
+    "same": _there,
+    "setattr": setattr,
+    "setentry": operator.setitem,
+}
+
+
+def _not_deterministic(what: str) -> None:
+    """torch's own error or warning, if deterministic algorithms are asked for."""
+    if not torch.are_deterministic_algorithms_enabled():
+        return
+    text = f"{what} does not have a deterministic implementation"
+    if not torch.is_deterministic_algorithms_warn_only_enabled():
+        raise RuntimeError(f"{text}, but torch.use_deterministic_algorithms(True) is set")
+    print(f"Warning: {text}", file=sys.stderr)
+
+
+# -------------------------------------------------------------------------------------------- operators and modules
+
+# torch.library's objects, which must live as long as the operators.
+_libraries: list[torch.library.Library] = []
+# What is there: (operator, dispatch key) -> the extension that has it.
+_done: dict[tuple[str, str], str] = {}
+
+
+def library(name: str, space: str, key: str, action: str, text: str, function, on_host: int) -> None:
+    """torch::Library: a definition (`text` is the schema) or an implementation of the operator `text`.
+
+    A host library's CUDA kernels serve the processor's tensors, unless the operator has code for the processor.
+    """
+    made = torch.library.Library(space, "FRAGMENT")
+    full = f"{space}::{text.partition('(')[0]}"
+    if action == "define":
+        owner = _done.get((full, ""))
+        if owner == name:
+            return  # its library for another backend has defined it
+        if owner or _is_defined(full):
+            raise RuntimeError(
+                f"{name}: the operator {full} is there already, defined by {owner or 'others'}"
+            )
+        made.define(text)
+        _done[full, ""] = name
+    else:
+        moved = on_host and key == "CUDA"
+        key = "CPU" if moved else key or "CompositeImplicitAutograd"
+        if (full, key) in _done and (moved or _done[full, key] == name):
+            return
+        made.impl(text, function, key)
+        _done[full, key] = name
+    _libraries.append(made)
+
+
+def _is_defined(operator_name: str) -> bool:
+    try:
+        torch._C._dispatch_has_kernel(operator_name)
+        return bool(torch._C._dispatch_find_schema_or_throw(operator_name, ""))
+    except RuntimeError:
+        return False
+
+
+def join(module) -> None:
+    """Called at the end of each module's import. The library for GPUs is beside that for the processor."""
+    from .aten_library import join as join_libraries
+
+    join_libraries(module)

@@ -1,0 +1,103 @@
+"""Run a script or a program whose torch.utils.cpp_extension is ours.
+
+python -m cuffi.ext setup.py build_ext --inplace   builds an unedited extension; also install, develop, bdist_wheel
+python -m cuffi.ext script.py ...                  runs a script that calls load or load_inline, or imports the result
+python -m cuffi.ext pip install --no-build-isolation .   a program: the Pythons that it starts have it, too
+
+Without a GPU the processor replaces it, only in these processes: torch.cuda.is_available() is true, .cuda() returns the
+tensor itself, device="cuda" means the processor, and each tensor's is_cuda is true.
+"""
+
+import os
+import runpy
+import sys
+
+import torch
+
+from ..base import CaffeError
+from ..loading import cache
+
+# The variable that makes a Python process install the module, and the file that looks at it.
+VARIABLE = "CUFFI_EXT"
+SITE = '''"""Written by the toolkit: torch.utils.cpp_extension is its own in the processes that it starts."""
+
+import importlib.abc
+import importlib.util
+import os
+import sys
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname != "torch.utils.cpp_extension":
+            return None
+        sys.meta_path.remove(self)
+        sys.path.append({root!r})
+        from {package} import cpp_extension
+
+        return importlib.util.spec_from_loader(fullname, Loader(cpp_extension))
+
+
+class Loader(importlib.abc.Loader):
+    def __init__(self, module):
+        self.module = module
+
+    def create_module(self, spec):
+        return self.module
+
+    def exec_module(self, module):
+        module.install()
+
+
+if os.environ.get({variable!r}):
+    sys.meta_path.insert(0, Finder())
+'''
+
+
+def main(words: list[str] | None = None) -> int:
+    """The exit status of the script or program."""
+    words = sys.argv[1:] if words is None else words
+    if not words or words[0] in ("-h", "--help"):
+        print(__doc__)
+        return 0 if words else 2
+    try:
+        if words[0].endswith(".py"):
+            return run_script(words)
+        return run_program(words)
+    except CaffeError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def run_script(words: list[str]) -> int:
+    """Run a Python script in this process, as `python script.py` does."""
+    from . import cpp_extension, on_processor
+
+    cpp_extension.install()
+    if not torch.cuda.is_available():
+        on_processor.stand_in()
+    sys.argv = words
+    sys.path[0] = os.path.dirname(os.path.realpath(words[0]))
+    runpy.run_path(words[0], run_name="__main__")
+    return 0
+
+
+def run_program(words: list[str]) -> int:
+    """Run a program. Python's own start file tells the Pythons that it starts."""
+    folder = cache.folder() / "site"
+    folder.mkdir(exist_ok=True)
+    package = __package__ or ""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    text = SITE.format(root=root, package=package, variable=VARIABLE)
+    partial = folder / f"sitecustomize.py.{os.getpid()}.partial"
+    partial.write_text(text)
+    os.replace(partial, folder / "sitecustomize.py")
+    os.environ[VARIABLE] = "1"
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+    if words[0] == "pip":
+        words = [sys.executable, "-m", *words]
+    try:
+        os.execvp(words[0], words)
+    except OSError as error:
+        print(f"{words[0]}: {error.strerror}", file=sys.stderr)
+        return 127

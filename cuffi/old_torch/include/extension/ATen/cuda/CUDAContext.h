@@ -1,0 +1,3 @@
+#pragma once
+#include <aten/cuda.h>
+#include <aten/dispatch.h>

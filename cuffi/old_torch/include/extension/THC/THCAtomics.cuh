@@ -1,0 +1,3 @@
+#pragma once
+#include <aten/atomics.h>
+#include <aten/thc.h>

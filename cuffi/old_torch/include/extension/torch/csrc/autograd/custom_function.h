@@ -1,0 +1,3 @@
+#pragma once
+#include <aten/autograd.h>
+#include <aten/library.h>

@@ -1,0 +1,4 @@
+#pragma once
+#include <aten/autograd.h>
+#include <aten/dispatch.h>
+#include <aten/library.h>

@@ -1,0 +1,93 @@
+"""Build the libraries of one extension of torch/extension.h: the rules, and the C++ of its PyInit function.
+
+The job (cuffi/old_torch/aten_build.py) has what build_library.py lists, and
+
+    module          the last part of the module's name
+    service         the Python module that the library imports (cuffi/old_torch/aten_service.py)
+    edge            the digest of the toolkit's files that the library is made of
+    include, src    folders of the toolkit: the headers, and aten_python.cpp
+    declared        the folder of aten_operations.inc
+    cxx, cuda       options for .cpp and for .cu
+    nvcc            options for .cu that only nvcc knows
+    std             the C++ standard
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+
+from tools.make import folders
+from tools.make.backends import BACKENDS
+
+from .build_library import LibraryRules
+
+RUNTIME = "aten_python.cpp"
+# The files beside the job's own that its PyInit function is compiled from.
+EDGE = ("build_ffi.py", "src/edge/ffi_guard.h", "src/edge/way_out.h", "cuffi/old_torch/make/torch_library.py")
+
+
+def escaped(words: list[str]) -> str:
+    """Words for a recipe of make."""
+    return " ".join(shlex.quote(word).replace("$", "$$").replace(",", "$(comma)") for word in words)
+
+
+class TorchRules(LibraryRules):
+    """The rules of one extension."""
+
+    def flags(self, source: str, own: list[str]) -> str:
+        job = self.job
+        words = ["-iquote", os.path.dirname(source), *own, f"-I{job['declared']}", f"-I{job['include']}"]
+        words += [*job["flags"], f"-std=c++{job['std']}"]
+        words.append(f"-ffile-prefix-map={job['copies']}={job['above']}")
+        return escaped(words)
+
+    def objects(self, backend: str, place: str) -> list[str]:
+        made = [self.runtime_object(backend)]
+        for source in self.job["sources"]:
+            made.append(self._object("aten_cpp", source, source, backend, place, self.job["cxx"]))
+        for kernel in self.job["kernels"]:
+            source = folders.check_path(kernel["source"], "EXT")
+            rewritten = f"{place}/{os.path.relpath(source, self.job['copies'])}{BACKENDS[backend].rewritten}"
+            word, tool = ("HOST", "to_host") if BACKENDS[backend].on_host else ("LOOPS", "for_nvcc")
+            self.rule(
+                rewritten,
+                [source, "$(REWRITERS)"],
+                f"$(call rewrite,{word},{self._what(source)},{tool},--root {self.job['copies']})",
+            )
+            own = self.job["cuda"] + ([] if BACKENDS[backend].on_host else self.job["nvcc"])
+            made.append(self._object("aten_kernel", source, rewritten, backend, place, own))
+        return made
+
+    def runtime_object(self, backend: str) -> str:
+        """The object that all extensions share."""
+        place, job = f"{self.settings.core_of(backend)}/{self.job['edge']}", self.job
+        made = f"{place}/aten_python.o"
+        own = escaped([f"-I{job['include']}", "-std=c++17"])
+        self.rule(made, [f"{job['src']}/{RUNTIME}"], f"$(call aten_runtime,{backend},{own})")
+        self.told(made)
+        return made
+
+    def wrapper_rule(self, wrapper: str, module: str, backend: str) -> None:
+        self.rule(
+            wrapper, [self.path, *EDGE], f"$(call aten_wrapper,{module},{backend},-I{self.job['include']})"
+        )
+
+
+def source_of(job: dict, backend: str) -> str:
+    """The C++ of the PyInit function. build_ffi.py compiles it with the edge's macros in front."""
+    on_host = BACKENDS[backend].on_host and bool(job["kernels"])
+    values = [json.dumps(job["module"]), json.dumps(job["service"]), json.dumps(job["edge"])]
+    values += [str(on_host).lower(), "aten_fill", "aten_own_init"]
+    return "\n".join([
+        '#include "ffi_guard.h"', "#include <aten/module.h>", 'extern "C" {',
+        '__attribute__((weak, visibility("hidden"))) void aten_fill(void* module);',
+        '__attribute__((weak, visibility("hidden"))) void* aten_own_init();',
+        f"const AtenModule aten_module = {{{', '.join(values)}}};",
+        "int aten_guarded(void (*run)(void*), void* data) { return caffe_guard([&] { return run(data), 0; }); }",
+        "const char* aten_left_by() { return caffe_last_error(); }",
+        "const char* aten_unsupported() { return caffe_unsupported(); }",
+        f'__attribute__((visibility("default"))) void* PyInit_{job["module"]}() {{ return aten_make_module(); }}',
+        "}", "",
+    ])  # fmt: skip

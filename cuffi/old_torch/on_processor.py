@@ -1,0 +1,59 @@
+"""The processor stands in for a GPU, for a script that needs one (ext_front.py). Only in a process that calls this."""
+
+import contextlib
+import re
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from .ffi import processor
+
+GPU = re.compile(r"cuda(:\d+)?$")
+
+
+class _OnProcessor(TorchFunctionMode):
+    """`device="cuda"` means the processor."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        named = {name: _moved(value) for name, value in (kwargs or {}).items()}
+        return func(*map(_moved, args), **named)
+
+
+def _moved(value):
+    if isinstance(value, str) and GPU.match(value):
+        return "cpu"
+    return torch.device("cpu") if isinstance(value, torch.device) and value.type == "cuda" else value
+
+
+class _Event:
+    """torch.cuda.Event. The processor's work is done when a call returns."""
+
+    def __init__(self, *_, **__):
+        self._at = 0.0
+
+    def record(self, *_) -> None:
+        import time
+
+        self._at = time.perf_counter()
+
+    def elapsed_time(self, other: "_Event") -> float:
+        return (other._at - self._at) * 1000
+
+    def synchronize(self) -> None:
+        pass
+
+    wait = query = synchronize
+
+
+def stand_in() -> None:
+    """`.cuda()` and device="cuda" give tensors of the processor, and torch.cuda says that there is a GPU."""
+    processor.stand_in()
+    cuda = torch.cuda
+    cuda.get_device_capability = lambda *_: (9, 0)
+    cuda.get_device_name = lambda *_: "the processor"
+    cuda.device = cuda.device_of = lambda *_: contextlib.nullcontext()
+    cuda.max_memory_allocated = cuda.memory_allocated = lambda *_: 0
+    cuda.reset_peak_memory_stats = lambda *_: None
+    cuda.Event = _Event
+    torch.version.cuda = torch.version.cuda or "13.0"
+    _OnProcessor().__enter__()

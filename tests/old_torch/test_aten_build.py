@@ -1,0 +1,71 @@
+"""Which files and options a build of an extension has."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from cuffi.old_torch import aten_build, cpp_extension
+from cuffi.old_torch.aten_build import TorchExtension, beside
+
+
+def test_headers_of_other_folders_are_included_by_relative_paths():
+    """A kernel in them is rewritten for the host as one beside the source is, and `cuda/x.h` is not CUDA's own."""
+    source, folder = Path("/e/src/cuda/k.cu"), Path("/e/src")
+    files = {source: b"", Path("/e/src/cuda/x.h"): b"", Path("/e/src/y.h"): b"", Path("/e/src/cuda/z.h"): b""}
+    text = b'#include "cuda/x.h"\n  #include <y.h> // y\n#include "z.h"\n#include <vector>\n'
+    wanted = b'#include "x.h"\n#include "../y.h" // y\n#include "z.h"\n#include <vector>\n'
+    assert beside(source, text, [folder], files) == wanted
+    assert beside(source, b"\0" + text, [folder], files) == b"\0" + text
+
+
+def test_a_kernel_in_a_header_of_another_folder(extensions, tmp_path):
+    for folder in ("src/gpu", "include/cuda"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "include" / "cuda" / "fill.cuh").write_text(
+        "__global__ void fill(float* x, int n) {\n"
+        "  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) x[i] = i;\n}\n"
+    )
+    source = tmp_path / "src" / "gpu" / "k.cu"
+    source.write_text(
+        '#include <torch/extension.h>\n#include "cuda/fill.cuh"\n'
+        "void run(torch::Tensor x) { fill<<<1, 32>>>(x.data_ptr<float>(), x.numel()); }\n"
+        'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("run", &run); }\n'
+    )
+    module = cpp_extension.load("fills", [source], extra_include_paths=[tmp_path / "include"])
+    module.run(x := torch.zeros(5))
+    assert x.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_kernel_that_was_not_rewritten_is_an_error(extensions, tmp_path):
+    """Its body would run once, as a plain function."""
+    (tmp_path / "k.cuh").write_text("__global__ void mark(float* x) { x[threadIdx.x] = 1; }\n")
+    text = f'#include "{tmp_path}/k.cuh"\n#include <torch/extension.h>\n'
+    text += "void run(torch::Tensor x) { mark<<<1, 32>>>(x.data_ptr<float>()); }\n"
+    module = cpp_extension.load_inline("marks", "void run(torch::Tensor x);", text, functions="run")
+    with pytest.raises(
+        RuntimeError, match=r"run\(\): a kernel was launched that is not rewritten for the host"
+    ):
+        module.run(torch.zeros(32))
+
+
+def test_options(tmp_path):
+    (tmp_path / "a.cpp").write_text("")
+    (tmp_path / "b.cu").write_text("")
+    cxx = ["-O3", "-DA", "-D", "B=1", "-Wall", "-fopenmp", "-std=c++20", "-include", "x.h", "-UC", "-Iinc"]
+    cxx.append("-I/usr/include")
+    made = TorchExtension(
+        "p.x", [tmp_path / "a.cpp", tmp_path / "b.cu"], cxx, ["-arch=sm_70", "-use_fast_math", "-DK"]
+    )
+    job = made._job({}, ["half h;", "PyInit_x", "#include <Python.h>"])
+    assert job["cxx"] == ["-DA", "-DB=1", "-fopenmp", "-include", "x.h", "-UC"] and job["std"] == "20"
+    assert job["cuda"] == ["-DK"] and job["nvcc"] == ["-use_fast_math"] and job["link"] == ["-fopenmp"]
+    assert made.folders == [Path.cwd() / "inc"] and job["module"] == "x"
+    for flag in ("-DTORCH_EXTENSION_NAME=x", "-DATEN_WITH_HALF", "-DPyInit_x=aten_own_init"):
+        assert flag in job["flags"]
+
+
+@pytest.mark.parametrize(("listed", "found"), [("9.0", "sm_90"), ("8.0;8.6+PTX", "sm_80 sm_86"), ("", None)])
+def test_architectures(listed, found, monkeypatch):
+    monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", listed)
+    assert aten_build.arch_listed() == found

@@ -1,0 +1,71 @@
+"""What C++ asks Python for."""
+
+import pytest
+import torch
+
+from cuffi import CaffeRuntimeError
+from cuffi.old_torch import aten_service as service
+
+
+def test_arguments_by_place_and_by_name():
+    function, count, names = service.resolve("sum", "dim_IntList", "self,dim,keepdim,dtype")
+    assert (count, names) == (3, ("dtype",))
+    x = torch.ones(2, 3)
+    assert function(x, [1], True, dtype=torch.float64).tolist() == [[3], [3]]
+
+
+def test_a_torch_with_fewer_arguments():
+    """The binary's declarations are of another torch: what it lacks may only be None."""
+    function, _, names = service.resolve("sum", "dim_IntList", "self,dim,keepdim,dtype,of_tomorrow")
+    assert names == ("dtype", "of_tomorrow")
+    assert function(torch.ones(2), [0], False).item() == 2
+    with pytest.raises(
+        CaffeRuntimeError,
+        match=r"torch .* has no argument `of_tomorrow`",
+    ):
+        function(torch.ones(2), [0], False, of_tomorrow=1)
+    with pytest.raises(
+        CaffeRuntimeError, match=r"has no aten::of_tomorrow\.x: build the extension with this"
+    ):
+        service.resolve("of_tomorrow", "x", "self")
+
+
+def test_a_torch_with_more_arguments():
+    function, count, _ = service.resolve("sum", "dim_IntList", "self,dim")
+    assert count == 2 and function(torch.ones(2), [0]).item() == 2
+
+
+def test_the_fields_of_a_tensor_without_memory():
+    x = torch.eye(3, dtype=torch.float64).to_sparse()
+    assert service.describe(x) == ((3, 3), (0, 0), 7, 0, -1)
+    assert service.place(torch.device("cuda", 2)) == 1 << 8 | 3 and service.place("cuda") is None
+
+
+def test_matrices_by_columns():
+    """As BLAS has them: c = alpha a' b + beta c."""
+    a, b, c = torch.randn(4, 5), torch.randn(6, 5), torch.randn(6, 4)  # by rows: the columns of a, b' and c
+    wanted = 2 * b @ a.T + 3 * c
+    where = torch.device("cpu")
+    pointers = [t.data_ptr() for t in (a, b, c)]
+    service._gemm(where, a.dtype, "t", "n", 4, 6, 5, 2.0, pointers[0], 5, pointers[1], 5, 3.0, pointers[2], 4)
+    torch.testing.assert_close(c, wanted)
+    x, y = torch.randn(5), torch.full((4,), torch.nan)
+    service._gemv(where, a.dtype, "t", 5, 4, 1.0, a.data_ptr(), 5, x.data_ptr(), 1, 0.0, y.data_ptr(), 1)
+    torch.testing.assert_close(y, a @ x)
+
+
+def test_places_in_the_sequence_of_random_numbers():
+    torch.manual_seed(7)
+    where = torch.device("cpu")
+    assert [service._philox(n, where) for n in (1, 4, 5, 1)] == [(7, 0), (7, 4), (7, 8), (7, 16)]
+    torch.manual_seed(8)
+    assert service._philox(4, where) == (8, 0)
+
+
+def test_memory_that_it_does_not_own():
+    x = torch.arange(12.0)
+    view = service._from_blob(x.data_ptr(), (3, 2), (4, 2), x.dtype, None)
+    assert view.tolist() == [[0, 2], [4, 6], [8, 10]]
+    view[0, 1] = 9
+    assert x[2] == 9
+    assert service._from_blob(x.data_ptr(), (2, 0), None, x.dtype, None).shape == (2, 0)

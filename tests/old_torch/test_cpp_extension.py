@@ -1,0 +1,139 @@
+"""load and load_inline with torch's arguments: strings, options, the cache, and what is refused."""
+
+import re
+
+import pytest
+import torch
+from old_torch.conftest import SOURCES
+
+import cuffi
+from cuffi import CaffeBuildError, CaffeTypeError, CaffeValueError
+from cuffi.old_torch import cpp_extension
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+SQUARE = """
+template <typename T>
+__global__ void square_kernel(const T* x, T* y, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i] * x[i];
+}
+torch::Tensor square(torch::Tensor x) {
+  TORCH_CHECK(x.device().is_cuda() && x.is_contiguous(), "x must be a contiguous CUDA tensor");
+  auto y = torch::empty_like(x);
+  AT_DISPATCH_FLOATING_TYPES_AND_HALF(x.scalar_type(), "square", [&] {
+    const int n = x.numel();
+    square_kernel<scalar_t><<<(n + 255) / 256, 256>>>(x.data_ptr<scalar_t>(), y.data_ptr<scalar_t>(), n);
+  });
+  return y;
+}
+"""
+DECLARED = "torch::Tensor square(torch::Tensor x);"
+
+
+def square(**options):
+    given = {"name": "squares", "cpp_sources": DECLARED, "cuda_sources": SQUARE, "functions": ["square"]}
+    return cuffi.load_inline(**given | options)
+
+
+def test_a_kernel_and_its_function():
+    module = square(verbose=True, extra_cuda_cflags=["-O2", "--use_fast_math"])
+    for dtype in (torch.float32, torch.float64, torch.float16):
+        x = torch.randn(1000).to(dtype)
+        assert torch.equal(module.square(x), x * x)
+    assert square(extra_cuda_cflags=["-O2", "--use_fast_math"]) is module  # the build in the cache
+    with pytest.raises(RuntimeError, match="x must be a contiguous CUDA tensor"):
+        module.square(torch.ones(4, 4).t()[1:])
+
+
+def test_docstrings_and_options():
+    text = "int seven() { return SEVEN; }"
+    module = cuffi.load_inline("seven", [text], functions={"seven": 'a "number"'}, extra_cflags=["-DSEVEN=7"])
+    assert module.seven() == 7 and module.seven.__doc__ == 'a "number"'
+
+
+def test_the_second_form_is_told_by_its_text():
+    text = "#include <torch/extension.h>\nint one() { return 1; }\n"
+    text += 'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("one", &one); }'
+    assert cuffi.load_inline("ones", text).one() == 1
+
+
+def test_two_extensions_of_one_name():
+    one, two = (
+        cuffi.load_inline("same", f"int number() {{ return {n}; }}", functions="number") for n in (1, 2)
+    )
+    assert (one.number(), two.number()) == (1, 2)
+
+
+def test_a_file_and_its_header(tmp_path):
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "number.h").write_text("int number() { return NUMBER; }\n")
+    source = tmp_path / "number.cpp"
+    source.write_text(
+        '#include <torch/extension.h>\n#include "number.h"\nPYBIND11_MODULE(number, m) { m.def("number", &number); }\n'
+    )
+    options = {"extra_include_paths": [str(tmp_path / "include")]}
+    assert cuffi.load("number", [source], extra_cflags=["-DNUMBER=3"], **options).number() == 3
+    (tmp_path / "include" / "number.h").write_text("int number() { return 2 * NUMBER; }\n")
+    assert (
+        cuffi.load(name="number", sources=str(source), extra_cflags=["-DNUMBER=3"], **options).number() == 6
+    )
+
+
+BAD = [
+    (lambda: square(functions=["squar"]), CaffeBuildError, "functions:1:.*squar.* was not declared"),
+    (lambda: square(functions=["a b"]), CaffeValueError, "functions: expected names, got 'a b'"),
+    (lambda: square(cpp_sources=[3]), CaffeTypeError, "cpp_sources: expected strings, got 3"),
+    (
+        lambda: square(cuda_sources=SQUARE.replace("y[i] =", "z[i] =")),
+        CaffeBuildError,
+        r"squares\.cu:5:14: error: ",
+    ),
+    (lambda: square(cuda_sources=""), CaffeBuildError, "undefined reference to `square"),
+    (lambda: square(functions=None), CaffeValueError, "the module would be empty: pass functions="),
+    (
+        lambda: square(name="a-b"),
+        CaffeValueError,
+        "name: expected a module's name such as lltm_cuda, got 'a-b'",
+    ),
+    (
+        lambda: cpp_extension.load("none", ["/there/is/none.cpp"]),
+        CaffeValueError,
+        "there is no file /there/is/none.cpp",
+    ),
+    (
+        lambda: cpp_extension.load("none", [SOURCES / "setup.py"]),
+        CaffeValueError,
+        r"expected .cpp or .cu files, got .*setup.py",
+    ),
+    (
+        lambda: cpp_extension.load("none", []),
+        CaffeValueError,
+        "sources: expected .cpp or .cu files, got none",
+    ),
+    (lambda: cpp_extension.load("none", [3]), CaffeValueError, "sources: there is no file .*3"),
+    (
+        lambda: cpp_extension.load("none", [SOURCES / "cell.cpp"], is_standalone=True),
+        CaffeValueError,
+        "is_standalone",
+    ),
+    (
+        lambda: square(cuda_sources="#include <cub/cub.cuh>\n" + SQUARE),
+        CaffeBuildError,
+        r"squares\.cu:1:1: error: the host has no <cub",
+    ),
+]
+
+
+@pytest.mark.parametrize("number", range(len(BAD)))
+def test_what_is_refused(number):
+    call, kind, text = BAD[number]
+    with pytest.raises(kind, match=text):
+        call()
+
+
+def test_an_unknown_operation_is_named():
+    text = "torch::Tensor f(torch::Tensor x) { return x.no_such_thing(); }"
+    with pytest.raises(CaffeBuildError) as raised:
+        cuffi.load_inline("unknown", text, functions="f")
+    assert re.search(r"unknown\.cpp:1:\d+: error: .*no_such_thing", str(raised.value))

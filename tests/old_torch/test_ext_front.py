@@ -1,0 +1,59 @@
+"""`python -m cuffi.ext`: an unedited setup.py and scripts, in processes of their own."""
+
+import re
+import shutil
+
+import pytest
+from old_torch.conftest import SOURCES, run
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory, session_cache):
+    """The folder of the cells, built in place by its setup.py."""
+    folder = tmp_path_factory.mktemp("cells")
+    shutil.copytree(SOURCES, folder, dirs_exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUFFI_CACHE", str(session_cache))
+        done = run(folder, "setup.py", "build_ext", "--inplace")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "cell_cuda: built for host" in done.stdout
+    return folder
+
+
+@pytest.mark.parametrize("name", ["cell_cpp", "cell_cuda"])
+def test_a_cell_of_2018_and_its_gradients(built, name):
+    """The C++ is ATen's of 2018: AT_CHECK, x.type().is_cuda(), .data<T>(), a dispatch on a type."""
+    done = run(built, "cell.py", name)
+    assert done.stdout == "gradcheck: OK\n", done.stderr
+
+
+def test_a_library_runs_without_the_front(built):
+    script = built / "plain.py"
+    script.write_text(
+        "import torch, cell_cpp\nprint(len(cell_cpp.forward(*map(torch.ones, \
+[(3, 5), (12, 9), (1, 12), (3, 4), (3, 4)]))))\n"
+    )
+    done = run(built, "plain.py")
+    assert done.stdout == "7\n", done.stderr
+
+
+def test_what_does_not_compile_names_the_place(tmp_path):
+    (tmp_path / "wrong.cpp").write_text("#include <torch/extension.h>\n\nint f() { return nothing; }\n")
+    (tmp_path / "setup.py").write_text(
+        "from setuptools import setup\nfrom torch.utils.cpp_extension import *\n"
+        "one = CppExtension('wrong', ['wrong.cpp'])\n"
+        "setup(name='wrong', ext_modules=[one], cmdclass={'build_ext': BuildExtension})\n"
+    )
+    done = run(tmp_path, "setup.py", "build_ext", "--inplace")
+    assert done.returncode == 1
+    assert re.search(r"wrong.cpp:3:18: error: .nothing. was not declared", done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+def test_its_arguments(tmp_path):
+    assert run(tmp_path, "--help").returncode == 0
+    assert run(tmp_path).returncode == 2
+    done = run(tmp_path, "there_is_none")
+    assert done.returncode == 127 and "there_is_none: No such file" in done.stderr

@@ -1,0 +1,45 @@
+"""Each header that extensions include compiles alone, on the host; all together with kernels around them."""
+
+import subprocess
+
+import pytest
+import torch
+from support.workshop import CXX, ROOT
+
+from cuffi.old_torch import cpp_extension
+
+HEADERS = ROOT / "cuffi" / "old_torch" / "include" / "extension"
+NAMES = sorted(
+    str(f.relative_to(folder))
+    for folder in (HEADERS, HEADERS / "later")
+    for f in folder.rglob("*")
+    if f.is_file()
+    and "aten" not in f.relative_to(folder).parts
+    and "later" not in f.relative_to(folder).parts
+)
+
+
+def test_all_together_in_a_kernels_file(extensions):
+    text = "".join(f"#include <{name}>\n" for name in NAMES)
+    module = cpp_extension.load_inline("headers", text + "int two() { return 2; }", functions="two")
+    assert module.two() == 2
+    kernel = text + "__global__ void k(int* x) { CUDA_KERNEL_LOOP(i, 3) x[i] = i; }\n"
+    kernel += "void f(torch::Tensor x) { k<<<1, 32>>>(x.data_ptr<int>()); C10_CUDA_KERNEL_LAUNCH_CHECK(); }"
+    module = cpp_extension.load_inline("kernels", "void f(torch::Tensor x);", kernel, functions="f")
+    module.f(x := torch.zeros(3, dtype=torch.int32))
+    assert x.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_each_alone(part, tmp_path):
+    """What it needs is included by itself."""
+    command = [*CXX.split(), "-std=c++17", "-fsyntax-only", "-w", "-DCAFFE_HOST_BACKEND=1", f"-I{HEADERS}"]
+    command += [f"-I{HEADERS}/later", f"-I{ROOT}/include", "-idirafter", f"{ROOT}/include/host", "-x", "c++"]
+    heads = sorted(
+        {(HEADERS / n if (HEADERS / n).exists() else HEADERS / "later" / n).read_text() for n in NAMES}
+    )
+    for i, text in enumerate(heads[part::4]):
+        source = tmp_path / f"{i}.cpp"
+        source.write_text(text)
+        done = subprocess.run([*command, str(source)], capture_output=True, text=True)
+        assert done.returncode == 0, text + done.stderr

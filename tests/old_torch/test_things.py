@@ -1,0 +1,95 @@
+"""include/aten/autograd.h, object.h, class.h and library.h: C++ autograd, Python's objects, classes and operators."""
+
+import gc
+import weakref
+
+import pytest
+import torch
+from old_torch.conftest import SOURCES
+
+from cuffi.old_torch import cpp_extension
+
+
+@pytest.fixture(scope="module")
+def things(extensions):
+    return cpp_extension.load("things", [SOURCES / "things.cpp"])
+
+
+@pytest.fixture(scope="module")
+def operators(extensions):
+    cpp_extension.load("operators", [SOURCES / "operators.cu"], is_python_module=False)
+    return torch.ops.aten_test_ops
+
+
+def test_a_function_with_its_gradient_in_cpp(things):
+    x = torch.randn(3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: things.square(x, 3.0), x)
+    assert things.square(x.detach(), 3.0).grad_fn is None
+    y = things.square(x, 2.0)
+    gone = weakref.ref(y.grad_fn)
+    with torch.no_grad():
+        x.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    del y
+    gc.collect()
+    assert gone() is None
+
+
+def test_pythons_own_objects(things):
+    given, listed = {"x": 4}, [1]
+    assert things.info(given, listed) == {"n": 2, "x": 4, "new": 1}
+    assert given == {"x": 4, "new": 1} and listed == [1, 2.5]
+    assert things.apply(lambda a, b: a * b, 5) == 15
+    with pytest.raises(KeyError, match="none"):
+        things.missing({})
+    with pytest.raises(ZeroDivisionError):
+        things.apply(lambda a, b: 1 // 0, 1)
+
+
+def test_a_class(things):
+    counter = things.Counter()
+    assert counter.add(k=3) == 8 and things.twice(counter) == 16 and repr(counter) == "Counter 16"
+    counter.n = 2
+    assert things.Counter(2).n == counter.n
+    counter.t = x = torch.ones(1)
+    assert counter.t is x
+    with pytest.raises(TypeError, match=r"twice\(\): argument 1: expected Counter, got int"):
+        things.twice(3)
+    with pytest.raises(TypeError, match="argument 2 `start`: expected int, got str"):
+        things.Counter("a")
+
+
+def test_operators_of_the_processor_and_of_a_kernel(operators):
+    a, b = torch.randn(5), torch.randn(5)
+    torch.testing.assert_close(operators.muladd(a, b, 2.0), a * b + 2)
+    assert torch.equal(operators.doubled(a), 2 * a)
+    assert operators.inferred(a[:4], 1, [2, 2]).shape == operators.old(a[:4], 1, [2, 2]).shape == (2, 2)
+    with pytest.raises(RuntimeError, match="the sizes differ"):
+        operators.muladd(a, b[:2], 1.0)
+
+
+def test_opcheck(operators):
+    """The fake kernel and the gradient are the user's, in Python, as with torch's own headers."""
+    torch.library.register_fake("aten_test_ops::muladd", lambda a, b, c: torch.empty_like(a))
+
+    def backward(ctx, grad):
+        a, b = ctx.saved_tensors
+        return grad * b, grad * a, None
+
+    def keep(ctx, inputs, output):
+        ctx.save_for_backward(*inputs[:2])
+
+    torch.library.register_autograd("aten_test_ops::muladd", backward, setup_context=keep)
+    x = [torch.randn(4, requires_grad=True) for _ in range(2)]
+    found = torch.library.opcheck(operators.muladd.default, (*x, 1.0))
+    assert set(found.values()) == {"SUCCESS"}
+
+
+def test_an_operator_is_defined_once(operators, extensions):
+    text = 'TORCH_LIBRARY_FRAGMENT(aten_test_ops, m) { m.def("doubled(Tensor a) -> Tensor"); }'
+    with pytest.raises(
+        RuntimeError,
+        match=r"other: .* aten_test_ops::doubled is there already, defined by operators",
+    ):
+        cpp_extension.load_inline("other", text, is_python_module=False)
