@@ -73,7 +73,7 @@ bench:  ## measure the layers and their peers; LAYER=x for one
 	@if [ ! -e benchmarks ]; then echo "make bench: the benchmarks are in the checkout, not in what pip installs"; exit 2; fi
 	@"$$PYTHON" benchmarks/run.py $${LAYER:+"$$LAYER"}
 
-new:  ## LAYER=foo: start a native layer; FROM=/path/foo_layer.cu: from the kernels of a Caffe layer or an extension
+new:  ## LAYER=foo: start a native layer
 	@$(TOOL)new_layer --layers-dir "$$LAYERS_DIR" --from="$$FROM" -- "$$LAYER"
 
 port:  ## CAFFE=/path/to/fork TYPE=Normalize [NAME= FORCE=1]: take layers out of a Caffe fork, unedited; TYPE=all for all

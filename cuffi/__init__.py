@@ -6,7 +6,6 @@ Also in this package:
 
     load, load_inline               build a layer at run time, from a folder or a string
     caffe_net                       load a whole Caffe model as a torch.nn.Module
-    OnnxSession                     run the ONNX file that a model's to_onnx writes
     train, caffe, dnn, ffi          modules: train by a solver file; pycaffe; cv2.dnn's Caffe importer; torch.utils.ffi
     Layer, operator, caffe_layer    the parts of a layer's own Python file
 
@@ -42,7 +41,6 @@ _PUBLIC = {
     "caffe_layer": "caffe_layers.call",
     "caffe_net": "nets.net",
     "CaffeNet": "nets.net",
-    "OnnxSession": "nets.net.onnx",
 }
 
 

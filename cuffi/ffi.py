@@ -4,7 +4,7 @@
     python -m cuffi.ffi make                 run a program, such as its Makefile or make.sh
 
 `import cuffi.ffi` makes `torch.utils.ffi` importable, and `old_functions()` runs old-style autograd Functions
-everywhere. (In an installed toolkit the package is `cuffi`.) docs/revive-a-torch-ffi-extension.md walks through it.
+everywhere. docs/revive-a-torch-ffi-extension.md walks through it.
 """
 
 import os

@@ -4,7 +4,7 @@ SANITIZER_1 := -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefin
 # -fsanitize=thread inserts a call before each memory access. src/host/host_races.h defines the functions that are called.
 SANITIZER_races := -fsanitize=thread -DCAFFE_HOST_RACES=1 -O1 -Wno-tsan
 # What nvcc does not assume, g++ must not assume of kernels: that memory has one type (a kernel loads halves as float4),
-# that each loop ends, that a pointer which was used is not null. docs/architecture.md has what this costs.
+# that each loop ends, that a pointer which was used is not null. docs/architecture/toolkit.md has what this costs.
 AS_NVCC     := -fno-strict-aliasing -fno-finite-loops -fno-delete-null-pointer-checks
 host_FLAGS   = $(COMMON) -Iinclude/host -O3 -march=$(HOST_ARCH) -fno-math-errno -fno-trapping-math $(AS_NVCC) \
                $(OBJECT) -g1 -DCAFFE_HOST_BACKEND=1 $(SANITIZER_$(SANITIZE))

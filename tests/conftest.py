@@ -175,7 +175,7 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture(scope="session")
 def runtime():
-    """The _runtime that the tested layers use."""
+    """The runtime that the tested layers use."""
     return importlib.import_module(f"{PACKAGE}.runtime")
 
 

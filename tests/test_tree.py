@@ -83,7 +83,7 @@ def is_tested(file) -> bool:
 
 
 def test_each_module_has_a_test_file_of_its_name():
-    """layers/_x/y.py: tests/x/test_y.py. tools/x/y.py: tests/tools/x/test_y.py."""
+    """cuffi/x/y.py: tests/x/test_y.py. tools/x/y.py: tests/tools/x/test_y.py."""
     lacking = []
     for file in filter(is_tested, sources("layers", "tools")):
         parts = [part.strip("_") for part in file.relative_to(ROOT).with_suffix("").parts]

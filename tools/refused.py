@@ -1,3 +1,5 @@
+"""The exception by which a command refuses."""
+
 from .parts import part
 
 without_escapes = part("base/shown").without_escapes

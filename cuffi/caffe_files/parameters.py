@@ -367,7 +367,7 @@ def _pool(file: bytes):
     # Imported here, because native layers run without protobuf.
     from google.protobuf import descriptor_pool
 
-    pool = descriptor_pool.DescriptorPool()
+    pool = descriptor_pool.DescriptorPool()  # ty: ignore[possibly-missing-implicit-call]
     pool.AddSerializedFile(file)
     return pool
 

@@ -202,7 +202,7 @@ class _Reader:
             if match.lastgroup == "skip":
                 line += match[0].count("\n")
             else:
-                yield match.lastgroup, match[0], line
+                yield str(match.lastgroup), match[0], line
             at = match.end()
         yield "end", "the end of the text", line
 

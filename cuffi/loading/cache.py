@@ -17,7 +17,7 @@ import re
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path, PurePosixPath
 
 from ..runtime import CaffeRuntimeError
@@ -183,7 +183,7 @@ class Entry:
         partial.rename(self.place / COMPLETE)
 
     @contextlib.contextmanager
-    def _locked(self, waiting: Callable[[], None]) -> Iterator[int]:
+    def _locked(self, waiting: Callable[[], None]) -> Generator[int]:
         file = self.place.with_suffix(".lock")
         try:
             if file.is_symlink() or file.is_dir():

@@ -33,7 +33,7 @@ def load(
     torch's own load(name, sources) has the same name: a call with sources is that (old_torch/cpp_extension.py).
 
     Nothing is written to the folder. Its sources are copied to the cache, and the toolkit's make builds them there. Its
-    Python files are imported from the folder, as a package beside the toolkit's `_runtime`.
+    Python files are imported from the folder, as a package beside the toolkit's `runtime`.
 
     Args:
         folder: the folder of one layer, native (foo.cu, foo.h, __init__.py) or Caffe (foo_layer.hpp, ...), as for

@@ -77,7 +77,7 @@ class Watcher(TorchDispatchMode):
         return super().__exit__(*error)
 
 
-def _dispatch(self: Watcher, operation, types, args=(), kwargs=None):
+def _dispatch(self: Watcher, operation, types, args: tuple = (), kwargs=None):
     result = operation(*args, **(kwargs or {}))
     if operation in _ALLOCATES:
         self.allocations.append(result)
@@ -112,15 +112,11 @@ class Reads(TorchFunctionMode):
         super().__init__()
         self.any = False
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
         # The getter of an attribute is called __get__.
-        named = (
-            getattr(function, "__self__", None)
-            if getattr(function, "__name__", "") == "__get__"
-            else function
-        )
+        named = getattr(func, "__self__", None) if getattr(func, "__name__", "") == "__get__" else func
         self.any |= getattr(named, "__name__", "") not in self.NAMES
-        return function(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
 
     def __enter__(self):
         self._before = sys.getprofile()

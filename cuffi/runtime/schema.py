@@ -37,7 +37,7 @@ def _by_typing(hint):
     """`list[int]` and `collections.abc.Sequence[int]` as `typing.Sequence[int]`, also if optional."""
     origin, of = typing.get_origin(hint), typing.get_args(hint)
     if origin in (list, collections.abc.Sequence):
-        return typing.Sequence[of[0]]
+        return typing.Sequence[of[0]]  # ty: ignore[invalid-type-form]
     if origin in (types.UnionType, typing.Union):
         return functools.reduce(or_, map(_by_typing, of))
     return hint

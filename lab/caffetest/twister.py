@@ -32,7 +32,7 @@ class Twister:
         return values
 
     def fill(self, kind: int, count: int, dtype: int, a: float, b: float) -> numpy.ndarray:
-        """Fill a tensor. Kinds and dtypes are those of caffe_services.random (include/caffe/layer_record.h)."""
+        """Fill a tensor. Kinds and dtypes are those of caffe_services.random (layer_record.h)."""
         if kind == 3:
             return self.words(count).astype(numpy.uint32)
         if kind == 2:

@@ -19,8 +19,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tools.new_layer.caffe_file import split
 from tools.new_layer.from_kernels import make_launchers
+from tools.new_layer.kernel_file import kernels_of
 from tools.new_layer.kernel_launcher import CHECKED_AS, CHECKED_INT, KernelLauncher
 
 PRELUDE = """
@@ -305,7 +305,9 @@ def compare(count: int, seed: int, folder: Path, outcome: Outcome, cxx: str = "g
     """Make `count` cases, and run them in one program."""
     rng = random.Random(seed)
     cases = [Case(i, rng) for i in range(count)]
-    launchers, left_out = make_launchers("f", split("".join(case.cuda() for case in cases), "/x/fuzz.cu"))
+    launchers, left_out = make_launchers(
+        "f", kernels_of("".join(case.cuda() for case in cases), "/x/fuzz.cu")
+    )
     assert not left_out and len(launchers) == count, left_out
     named = {launcher.kernel.name: launcher for launcher in launchers}
     pairs = [(case, named[f"run_{case.number}"]) for case in cases]

@@ -1,3 +1,5 @@
+"""What depthwise_conv computes: by torch.nn.functional, in one and two dimensions, and packed sequences."""
+
 import torch
 import torch.nn.functional as F
 from torch.nn.functional import conv1d, conv2d, pad

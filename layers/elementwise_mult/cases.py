@@ -1,3 +1,5 @@
+"""What elementwise_mult computes: a * b."""
+
 import torch
 
 from cuffi import CaffeValueError

@@ -1,3 +1,5 @@
+"""What lltm computes: the cell of the C++ extension tutorial, in plain torch."""
+
 import torch
 
 from cuffi import CaffeValueError

@@ -1,3 +1,5 @@
+"""What round computes: 1 from 0.5 on, else 0, with the gradient passed through."""
+
 import torch
 
 from cuffi.runtime.cases import Case

@@ -1,3 +1,5 @@
+"""What sigmoid computes: by torch.sigmoid."""
+
 import torch
 
 from cuffi.runtime.cases import Case

@@ -11,7 +11,12 @@ from conftest import ROOT, make
 
 from cuffi.runtime.cases import load_package
 
-DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "cuffi").glob("*/README.md")),
+    *sorted((ROOT / "lab").rglob("*.md")),
+]
 
 
 class Block(NamedTuple):

@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.new_layer.caffe_file import split
 from tools.new_layer.from_kernels import make_launchers
+from tools.new_layer.kernel_file import kernels_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -19,16 +19,9 @@ def new(*arguments):
     )
 
 
-def new_from(folder, name, text, file=None):
-    """Run the tool on a .cu with this text; layers go to folder/layers."""
-    source = folder / (file or f"{name}_layer.cu")
-    source.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return new("--layers-dir", folder / "layers", "--from", source, name)
-
-
 def derive(text, layer="foo"):
     """The launchers of a text, by kernel, and the reasons for kernels without one."""
-    launchers, left_out = make_launchers(layer, split(text, "/x/foo_layer.cu"))
+    launchers, left_out = make_launchers(layer, kernels_of(text, "/x/foo_layer.cu"))
     return {x.kernel.name: x for x in launchers}, dict(left_out)
 
 

@@ -26,7 +26,7 @@ GPU_ONLY = re.compile(
     r"|__barrier_sync\w*|__threadfence_cluster|__u128Atomic\w+|__pipeline_\w+|__brkpt|__prof_trigger|__block_size__"
     r"|__tile\w*__"
 )
-# CUDA's headers that need a GPU. Caffe layers have some of them in include/legacy.
+# CUDA's headers that need a GPU. Caffe layers have some of them in cuffi/caffe_layers/include/legacy.
 NOT_ON_THE_HOST = re.compile(
     r"(cub|thrust|cutlass|cute|cuda|nv)/\S+|(mma|cuda_pipeline\w*|cuda_awbarrier\w*|cuda_fp[864]|cuda\w+_interop"
     r"|cuda(GL|EGL|VDPAU)\w*|cuda_occupancy|cuda_device_runtime_api|library_types|cublas\w*"

@@ -25,7 +25,7 @@ shown = part("base/shown").shown
 TOOLKIT_NAMES = frozenset({
     "adopt", "build", "caffe", "caffe_layer", "caffe_net", "CaffeNet", "cases", "core", "layer", "layers",
     "load", "load_inline", "operator", "Layer", "CaffeBuildError", "CaffeError", "CaffeRuntimeError", "CaffeTypeError",
-    "CaffeValueError", "dnn", "ffi", "train", "OnnxSession",
+    "CaffeValueError", "dnn", "ffi", "train",
 })  # fmt: skip
 # Characters with a meaning for make or the shell, which may not be in a target's name.
 _UNFIT = re.compile(r"[\s'\"`;&|<>(){}*?\[\]!#%=:,$\\~^\x00-\x1f\x7f]")

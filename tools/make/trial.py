@@ -168,10 +168,7 @@ def outcome_of(folder: Path, settings) -> Outcome:
         cases = importlib.import_module(f"{package}.{name}.cases").CASES
         return run_once(cases[0], layer_of(module))
     except (Exception, SystemExit) as error:
-        said = words_of(error)
-        if "not filled in" in said:  # `make new FROM=` wrote it, and it is not filled in; it only builds
-            return Outcome(where="[yellow]not filled in", error=cell(said.partition(": ")[2]))
-        return Outcome(built, failed=said)
+        return Outcome(built, failed=words_of(error))
 
 
 def run_once(case, layer) -> Outcome:

@@ -1,7 +1,6 @@
 """make new: start a native layer.
 
-    python -m tools.new_layer --layers-dir layers foo                            an example that works
-    python -m tools.new_layer --layers-dir layers --from /path/foo_layer.cu foo  from a Caffe layer
+    python -m tools.new_layer --layers-dir layers foo    an example that works
 
 Nothing is written before everything is checked, and existing files are never overwritten.
 """
@@ -30,8 +29,7 @@ ROOT = HERE.parent.parent
 TEMPLATES = HERE / "templates"
 
 USAGE = """make new LAYER=foo                              an example that works, for you to edit
-make new LAYER=foo FROM=/path/foo_layer.cu      from the kernels of a Caffe layer or an extension
-make new LAYER=foo LAYERS_DIR=/my/layers        either one, in a folder of your own"""
+make new LAYER=foo LAYERS_DIR=/my/layers        the same, in a folder of your own"""
 
 
 def first_folder(text: str) -> Path:
@@ -46,21 +44,19 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--layers-dir", type=first_folder, default=ROOT / "layers", help="the folder of layers"
     )
-    parser.add_argument("--from", dest="source", default="", help="a Caffe layer's .cu")
+    parser.add_argument("--from", dest="source", default="", help="a .cu: says which command takes it")
     arguments = parser.parse_args(argv)
     try:
         name, layers_dir = arguments.name.strip(), arguments.layers_dir.expanduser()
+        if arguments.source:
+            raise Refused(other_door(arguments.source))
         check_name(name)
         check_free(layers_dir, name)
-        if arguments.source:
-            files, notes = from_caffe(name, caffe_source(arguments.source, name))
-        else:
-            files, notes = plain(name), []
-        made = write(layers_dir, name, files)
+        made = write(layers_dir, name, plain(name))
     except Refused as refused:
         print(f"make new: {refused}", file=sys.stderr)
         return 1
-    report(layers_dir, name, made, notes, filled_in=not arguments.source)
+    report(layers_dir, name, made)
     return 0
 
 
@@ -85,17 +81,36 @@ def check_free(layers_dir: Path, name: str):
         raise Refused(f"{layers_dir / name} exists already: nothing was changed")
 
 
-def caffe_source(text: str, name: str) -> Path:
-    """The file that FROM= names."""
-    path = Path(text).expanduser()
-    wanted = f"FROM={text}: give the layer's .cu, FROM=/path/to/{name}_layer.cu"
-    if not path.exists():
-        raise Refused(f"{wanted}; there is no {path.absolute()}")
-    if path.is_dir():
-        raise Refused(f"{wanted}; this is a folder")
-    if path.suffix not in (".cu", ".cuh"):
-        raise Refused(f"{wanted}; this is a {path.suffix or 'file without a suffix'}")
-    return path
+# What takes a file that FROM= names, by what the file has.
+DOORS = (
+    (
+        r"[\"<]caffe/|\bnamespace caffe\b|\bBlob\s*<",
+        "a Caffe layer: `make port CAFFE=/path/to/fork TYPE=...` takes the whole layer, unedited",
+    ),
+    (
+        r"[\"<](torch|ATen|c10|pybind11)/|\bPYBIND11_MODULE\b|\bTORCH_LIBRARY\b|\bat::Tensor\b",
+        "an extension of PyTorch: docs/use-a-torch-extension.md runs it, unedited",
+    ),
+    (
+        r"[\"<]THC?/|\bTHC?\w*Tensor\b|\bTHCState\b",
+        "an extension of torch.utils.ffi: `make ffi EXT=/path/to/extension` runs it, unedited",
+    ),
+    (
+        r"\b__global__\b",
+        "kernels: `load_inline(name, text)` gives each of them a launcher, or paste them into the .cu that "
+        "`make new LAYER=...` writes",
+    ),
+)
+
+
+def other_door(text: str) -> str:
+    """Which command takes the file that FROM= names. `make new` took its kernels until the host code had doors."""
+    try:
+        code = read(str(Path(text).expanduser()))
+    except OSError as error:
+        return f"FROM={text}: {error.strerror}. {DOORS[-1][1].partition(': ')[2]}"
+    found = next((door for pattern, door in DOORS if re.search(pattern, code)), "a file without kernels")
+    return f"FROM={text}: this is {found}. `make new` takes no file. Nothing was written."
 
 
 # ------------------------------------------------------------------------------------------ templates
@@ -118,26 +133,6 @@ def plain(name: str) -> dict[str, str]:
         "__init__.py": fill("plain/init.py.in", **values),
         "cases.py": fill("plain/cases.py.in", **values),
     }
-
-
-def from_caffe(name: str, path: Path) -> tuple[dict[str, str], list[str]]:
-    """The files made from a Caffe layer's .cu, and notes for the user."""
-    try:
-        from .from_caffe import NoKernels, layer_files
-    except ModuleNotFoundError as error:
-        raise Refused(f"{error}: type `make` first, which installs missing packages") from None
-    try:
-        return layer_files(name, camel_case(name), path, fill)
-    except NoKernels as why:
-        of_caffe = re.search(r"\bcaffe\b", read(str(path)))
-        port = (
-            "To take the whole layer, unedited: `make port CAFFE=/path/to/fork TYPE=...`. "
-            if of_caffe
-            else ""
-        )
-        raise Refused(f"FROM={path}: {why}. {port}Nothing was written.") from None
-    except OSError as error:
-        raise Refused(f"FROM={path}: {error.strerror or error}") from None
 
 
 # -------------------------------------------------------------------------------------------- writing
@@ -169,19 +164,17 @@ def write(layers_dir: Path, name: str, files: dict[str, str]) -> list[Path]:
     return [*made, *(folder / file for file in files)]
 
 
-def report(layers_dir: Path, name: str, made: list[Path], notes: list[str], filled_in: bool):
+def report(layers_dir: Path, name: str, made: list[Path]):
     print(f"Made {layers_dir / name}:")
     what = {
         f"{name}.h": "declares the C functions for Python",
         f"{name}.cu": "the kernels and their launchers",
-        "__init__.py": "the Python side" + ("" if filled_in else ": fill in the marked places"),
-        "cases.py": "the tests: inputs and a reference" + ("" if filled_in else ": fill it in"),
+        "__init__.py": "the Python side",
+        "cases.py": "the tests: inputs and a reference",
         ".gitignore": "lists what make builds here",
     }
     for path in made:
         print(f"  {path.name:<{max(12, len(name) + 3)}}  {what[path.name]}")
-    for note in notes:
-        print(note)
     outside = layers_dir.resolve() != ROOT / "layers"
     print("Next:")
     where = [f"LAYERS_DIR={layers_dir}"] if outside else []

@@ -1,6 +1,6 @@
 """Make launchers (kernel_launcher.py) from the signatures of kernels and from their launches.
 
-launchers, left_out = make_launchers("foo", split(text, path))
+launchers, left_out = make_launchers("foo", kernels_of(text, path))
 print(launchers[0].declaration(), launchers[0].definition())
 """
 
@@ -14,9 +14,9 @@ import re
 from ..cuda.analysis import Kernel
 from ..cuda.certain import touched_elements
 from ..cuda.launches import Launch
-from .caffe_file import Parts, tidy_type
 from .geometry import Geometry
 from .index_types import given_types, index_types
+from .kernel_file import KernelFile, tidy_type
 from .kernel_launcher import Argument, KernelLauncher, wrapped
 from .naming import launcher_name, numbered, unique
 from .symbols import Symbol
@@ -69,18 +69,18 @@ class NoLauncher(Exception):
     """Why there can be no launcher for a kernel."""
 
 
-def make_launchers(layer: str, parts: Parts) -> tuple[list[KernelLauncher], list[tuple[str, str]]]:
+def make_launchers(layer: str, file: KernelFile) -> tuple[list[KernelLauncher], list[tuple[str, str]]]:
     """A launcher for each kernel that can have one, and (kernel, why not) for the others."""
-    launchers, left_out = [], list(parts.left_out)
-    words = {token.text for token in parts.source.lexed.tokens}
+    launchers, left_out = [], list(file.left_out)
+    words = {token.text for token in file.source.lexed.tokens}
     used: set[str] = set()
-    for kernel, scope, template_parameters in parts.kernels:
+    for kernel, scope, template_parameters in file.kernels:
         try:
             name = launcher_name(layer, kernel.name)
             while name in words:  # it would overload a function of the file
                 name += "_launch"
             name = numbered(name, used)
-            launcher = _Maker(parts, kernel, scope, template_parameters).launcher(name)
+            launcher = _Maker(file, kernel, scope, template_parameters).launcher(name)
         except NoLauncher as why:
             left_out.append((kernel.name, str(why)))
         else:
@@ -96,10 +96,10 @@ def make_launchers(layer: str, parts: Parts) -> tuple[list[KernelLauncher], list
 class _Maker:
     """Makes the launcher of one kernel."""
 
-    def __init__(self, parts: Parts, kernel: Kernel, scope: str, template_parameters):
-        self.parts, self.kernel, self.scope = parts, kernel, scope
+    def __init__(self, file: KernelFile, kernel: Kernel, scope: str, template_parameters):
+        self.file, self.kernel, self.scope = file, kernel, scope
         count = len(kernel.parameters)
-        alike = [k for k, *_ in parts.kernels if (k.name, len(k.parameters)) == (kernel.name, count)]
+        alike = [k for k, *_ in file.kernels if (k.name, len(k.parameters)) == (kernel.name, count)]
         # Of two kernels with one name, the text does not show which one a launch means.
         launches = kernel.launches if len(alike) == 1 else ()
         self.launches = [launch for launch in launches if len(launch.arguments) == count]
@@ -130,8 +130,8 @@ class _Maker:
             raise NoLauncher("has a dtype that none of its tensors has")
         instances = self._instances(types, choices)
         filled = self._symbols()
-        file = self.parts.source.path.rpartition("/")[2]
-        self.notes.append(f"{self.kernel.name}, line {self.kernel.line} of {file}.")
+        name_of_file = self.file.source.path.rpartition("/")[2]
+        self.notes.append(f"{self.kernel.name}, line {self.kernel.line} of {name_of_file}.")
         for launch in self.launches[:1]:
             where = f"{launch.function}, line {launch.line}" if launch.function else f"line {launch.line}"
             config = ", ".join(filter(None, (launch.grid, launch.block, launch.shmem)))
@@ -160,7 +160,7 @@ class _Maker:
     def _symbols(self) -> dict[str, tuple[Symbol, int]]:
         """Add a parameter for each variable that the host code fills. Returns it with its number of elements."""
         found = {}
-        for symbol in self.parts.symbols.get(self.kernel.name, ()):
+        for symbol in self.file.symbols.get(self.kernel.name, ()):
             element = tidy_words(VECTORS.get(symbol.type, symbol.type))
             if element not in C_TYPES:
                 raise NoLauncher(
@@ -175,7 +175,7 @@ class _Maker:
 
     def _extents(self) -> dict[str, str]:
         """The number of elements of each tensor whose every element the kernel's loop uses."""
-        count, touched = touched_elements(self.parts.source, self.kernel) or ("", [])
+        count, touched = touched_elements(self.file.source, self.kernel) or ("", [])
         size = " * ".join(f.name for f in self._geometry.factors(count))
         if not size:
             return {}
@@ -189,11 +189,11 @@ class _Maker:
         found: dict[str, list[str]] = {name: [] for name in names}
         for launch in self.launches:
             for name, text in given_types(launch, self.kernel, names).items():
-                text = self.parts.aliases.get(text, text)
+                text = self.file.aliases.get(text, text)
                 for value in self._values(launch, text):
                     if not HALF.match(value) and value not in found[name]:
                         found[name].append(value)
-        for texts in instantiated(self.parts.source.text, self.kernel.name):
+        for texts in instantiated(self.file.source.text, self.kernel.name):
             for name, text in zip(names, texts, strict=False):
                 if not HALF.match(text) and text not in found[name]:
                     found[name].append(text)
@@ -201,7 +201,7 @@ class _Maker:
 
     def _values(self, launch: Launch, text: str) -> list[str]:
         """The values of a launch's template argument: several, if a template function launches, and is called so."""
-        source = self.parts.source
+        source = self.file.source
         function = next((f for f in source.functions if f.body <= launch.start < f.end), None)
         head = source.text[function.head : function.at] if function else ""
         own = re.match(r"template\s*<([^<>]*)>", head)
@@ -216,12 +216,12 @@ class _Maker:
         """The type of each type parameter, and the values of each other template parameter to compile for."""
         types, choices, given = {}, {}, self._given()
         names = [name for kind, name, _ in self.template if kind in ("typename", "class")]
-        whole = index_types(self.parts.source, self.kernel, names, given)
+        whole = index_types(self.file.source, self.kernel, names, given)
         for kind, name, default in self.template:
             values = given[name]
             if kind in ("typename", "class"):
                 concrete = [v for v in values if tidy_words(v) in C_TYPES]
-                own = [v for v in values if re.match(r"\w+", v)[0] in self.parts.types]
+                own = [v for v in values if re.match(r"\w+", v)[0] in self.file.types]
                 if own:
                     types[name] = own[0] if "<" not in own[0] else ""
                     if len(values) > 1 or not types[name]:
@@ -235,10 +235,10 @@ class _Maker:
                 choices[name] = ["true", "false"]
             else:
                 values = values or ([default] if default else [])
-                known = [v for v in values if re.fullmatch(r"-?\d+[uUlL]*", v) or v in self.parts.constants]
+                known = [v for v in values if re.fullmatch(r"-?\d+[uUlL]*", v) or v in self.file.constants]
                 if not known or kind not in C_TYPES:
                     raise NoLauncher(f"has a template parameter {kind} {name} whose values are unknown")
-                choices[name] = [self.parts.constants.get(v, v) for v in known]
+                choices[name] = [self.file.constants.get(v, v) for v in known]
         return types, choices
 
     def _index(self, name: str) -> str:
@@ -325,9 +325,9 @@ class _Maker:
                 parameter.name,
                 kernel_base,
             )
-        if kernel_base in HALVES and kernel_base not in self.parts.types:
+        if kernel_base in HALVES and kernel_base not in self.file.types:
             return self._half(parameter.name, name, kernel_base, const if stars else None)
-        if not stars and kernel_base in self.parts.enums:
+        if not stars and kernel_base in self.file.enums:
             kind = self.scope + kernel_base
             return Argument("int", name, f"static_cast<{kind}>({name})", parameter.name, kind)
         element = VECTORS.get(kernel_base) if stars else None
@@ -354,7 +354,7 @@ class _Maker:
 
     def _is_called(self, name: str) -> bool:
         low, high = self.kernel.body
-        return re.search(rf"\b{name}\s*\(", self.parts.source.text[low:high]) is not None
+        return re.search(rf"\b{name}\s*\(", self.file.source.text[low:high]) is not None
 
     def _vector(self, name: str, kind: str) -> Argument:
         """A number for each component of CUDA's vector. The last one has the vector as its value."""

@@ -32,7 +32,7 @@ class Geometry:
 
     def __init__(self, maker):
         self.maker, self.kernel, self.launches = maker, maker.kernel, maker.launches
-        self.constants = maker.parts.constants
+        self.constants = maker.file.constants
         self.prologue: list[str] = []  # statements before the launch
 
     def of_launch(self) -> tuple[str, str, str]:
@@ -55,17 +55,17 @@ class Geometry:
         """The grid or the block as a parameter."""
         why = "The host code computes it" if self.launches else "The file never launches it"
         self.maker.notes.append(f"{why}, so the caller passes the {what}.")
-        if self.launches and not FURTHER[what].search(self._device_code()):
+        if self.launches and not FURTHER[what].search(self._other_code()):
             return self.maker.own("int", what).name
         names = [self.maker.own("int", f"{what}_{axis}").name for axis in "xyz"]
         return f"dim3({', '.join(names)})"
 
-    def _device_code(self) -> str:
-        """The device code without the other kernels."""
-        parts = self.maker.parts
-        text, own = parts.device, parts.source.text[slice(*self.kernel.body)]
-        for kernel, *_ in parts.kernels:
-            text = text.replace(parts.source.text[slice(*kernel.body)], "")
+    def _other_code(self) -> str:
+        """The code without the other kernels."""
+        file = self.maker.file
+        text, own = file.text, file.source.text[slice(*self.kernel.body)]
+        for kernel, *_ in file.kernels:
+            text = text.replace(file.source.text[slice(*kernel.body)], "")
         return text + own
 
     def _shared(self) -> str:
@@ -96,7 +96,7 @@ class Geometry:
 
     def _loop_bounds(self) -> set[str]:
         """The ends of the kernel's own loops."""
-        source = self.maker.parts.source
+        source = self.maker.file.source
         tokens, partner = source.lexed.tokens, source.lexed.partner
         low, high = self.kernel.body
         bounds = set()
@@ -154,7 +154,7 @@ class Geometry:
         types |= self._chosen(launch)
         if maker.dispatch:
             types.setdefault("Dtype", "Dtype")
-        code = HostCode(maker.parts.source, launch)
+        code = HostCode(maker.file.source, launch)
         return Translation(code, given, self.constants, types).of(text)
 
     def _chosen(self, launch: Launch) -> dict[str, str]:
@@ -182,7 +182,7 @@ class Geometry:
 
     def _number(self, argument: Argument, kind: str) -> str:
         """An argument as the host code's type `kind`; "" for any type."""
-        kind = self.maker.parts.aliases.get(kind, kind)
+        kind = self.maker.file.aliases.get(kind, kind)
         if not kind or C_NUMBERS.get(kind) == argument.type:
             return argument.name
         if kind not in WHOLE:

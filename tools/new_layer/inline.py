@@ -3,7 +3,7 @@
     python -m tools.new_layer.inline folder/foo.cu
 
 reads foo.cu and writes foo.h beside it. If the file exports functions, foo.h declares them. If it has only kernels, a
-launcher for each is added at the end of foo.cu, as `make new FROM=` writes it. The file left_out beside it has a line
+launcher for each is added at the end of foo.cu. The file left_out beside it has a line
 for each kernel that gets none. A declaration has the line number of its definition, so that errors in both name the
 same line. Of the comment above a definition it has the lines that build_ffi.py reads: `// bias may be NULL`,
 `// top: [count]`.
@@ -19,8 +19,8 @@ from ..cuda.outline import Function
 from ..cuda.source import Source
 from ..cuda.tokens import mask
 from ..files import read, write
-from .caffe_file import split
 from .from_kernels import make_launchers
+from .kernel_file import kernels_of
 from .kernel_launcher import definitions
 
 # Words that a definition may have, and a C declaration may not.
@@ -108,8 +108,7 @@ def completed(name: str, text: str, path: str) -> tuple[str, str, list[str]]:
         )
     if declarations := exported(source):
         return header_of(declarations), text, []
-    parts = split(text, path)
-    launchers, left_out = make_launchers(name, parts)
+    launchers, left_out = make_launchers(name, kernels_of(text, path))
     if not (launchers or left_out) and source.lexed.imbalances:
         at = source.lexed.imbalances[0].start
         raise NothingExported(f"this `{source.text[at]}` has no partner", source.lexed.position(at)[0])

@@ -129,7 +129,7 @@ def _backward(ctx, *top_diffs: Tensor):
 
 
 def _of_caffe() -> dict:
-    """The parts of this package that a call needs, by the names in src/edge/call_caffe.h."""
+    """The parts of this package that a call needs, by the names in cuffi/caffe_layers/edge/call_caffe.cpp."""
     guards = torch._C._dynamo.guards
     return {
         "drawn": services.drawn,

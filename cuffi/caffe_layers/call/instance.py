@@ -194,7 +194,7 @@ class Definition:
 
 
 class Record:
-    """The record of one call for the C++ object: the structs of include/caffe/layer_record.h.
+    """The record of one call for the C++ object: the structs of cuffi/caffe_layers/include/caffe/layer_record.h.
 
     Args:
         library: its cffi knows the structs.
@@ -281,7 +281,7 @@ class Instance:
         self.counts = len(bottoms), tops, self.parameters
         sizes = *self.counts, *map(len, places)
         numbers = (self.handle, *runners, library.set_num_threads, *sizes, *places[0], *places[1])
-        self.core = struct.pack(f"{len(numbers)}q", *numbers)  # of CoreCall in src/edge/call_caffe.h
+        self.core = struct.pack(f"{len(numbers)}q", *numbers)  # of CoreCall in edge/call_caffe.cpp
 
     def __del__(self):
         if hasattr(self, "handle") and not _exiting.is_set():

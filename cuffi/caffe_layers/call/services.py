@@ -1,6 +1,6 @@
 """The services that the Caffe core calls in Python: memory, random numbers, BLAS, FFT, text format, a log.
 
-The C side is the struct caffe_services in include/caffe/layer_record.h. `Services` fills it in.
+The C side is the struct caffe_services in cuffi/caffe_layers/include/caffe/layer_record.h. `Services` fills it in.
 """
 
 import contextlib

@@ -35,7 +35,7 @@ WING = Path(__file__).resolve().parents[1] / "include"
 TOOLKIT = [WING, WING / "legacy"]
 BANNER = "// Made by cuffi/caffe_layers/make/prepare.py; do not edit.\n"
 # The first lines that older versions wrote.
-BANNERS = (BANNER, "// Made by cuffi/caffe_layers/make/build.py;")
+BANNERS = (BANNER, "// Made by tools/make/build.py;")
 
 # The toolkit's headers that have only names.
 MESSAGES = "caffe/proto/caffe.pb.h"

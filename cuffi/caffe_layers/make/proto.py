@@ -12,7 +12,7 @@ protoc parses the messages. Their source depends on the .proto files in the laye
                                                  message NormalizeParameter { optional bool across = 1; }
                                                  extend LayerParameter { optional NormalizeParameter n_param = 206; }
                                                without the `extend`, the field would be called normalize_param
-    none                                       stock Caffe's messages, src/caffe/proto/caffe.proto
+    none                                       stock Caffe's messages, cuffi/caffe_layers/core/proto/caffe.proto
 
 In additions, `syntax`, `import "caffe.proto"` and `package caffe` may be left out. Extensions become plain fields. The
 result is one file of messages in package and namespace caffe, as if caffe.proto had been edited.
@@ -56,7 +56,7 @@ HEADERS_NAME = frozenset(
         "TransformationParameter",
     )
 )
-# The fields of any layer's LayerParameter that the core reads, with the numbers that it uses (src/caffe/layer.cpp).
+# The fields of any layer's LayerParameter that the core reads, with the numbers that it uses (core/layer.cpp).
 CORE_READS = {
     "name": 1, "type": 2, "bottom": 3, "top": 4, "loss_weight": 5, "param": 6, "blobs": 7, "phase": 10,
 }  # fmt: skip

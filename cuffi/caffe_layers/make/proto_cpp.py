@@ -1,4 +1,4 @@
-"""Write the C++ classes of a .proto, with protoc's names. They are based on include/caffe/proto/message.hpp.
+"""Write the C++ classes of a .proto, with protoc's names. Their base is include/caffe/proto/message.hpp of this wing.
 
 Each accessor is a function that is always inlined and holds no state. message.hpp says why.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
@@ -296,7 +297,7 @@ class MessageClass:
         return "\n".join(line for field in self.fields for line in field.after)
 
 
-def header(file: FileDescriptorProto, packages: set[str] = frozenset()) -> str:
+def header(file: FileDescriptorProto, packages: Collection[str] = frozenset()) -> str:
     """The text of caffe.pb.h. The names in `packages`, the packages of the .proto files, become aliases of caffe."""
     protos: list[tuple[str, DescriptorProto]] = []
     enums = {f".caffe.{e.name}": Enum(e, f".caffe.{e.name}") for e in file.enum_type}

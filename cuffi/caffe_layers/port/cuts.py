@@ -103,7 +103,7 @@ class Cut:
         lines += [
             f'#include "{i}"'
             for i in quoted
-            if self.toolkit.header(i) or self.tree.resolve(i, file) in copied
+            if self.toolkit.header(i) or (self.tree.resolve(i, file) or "") in copied
         ]
         lines += in_caffe(texts)
         return [KERNELS, *lines, "#endif"] if file.endswith(".cuh") else lines

@@ -1,3 +1,5 @@
+"""Shapes: AutoCrop, Crop of before BVLC's."""
+
 from ..stock.crop import Crop
 from . import KnownLayer
 

@@ -1,3 +1,5 @@
+"""Sums and products: Axpy, of squeeze-and-excitation nets."""
+
 from . import KnownLayer
 
 

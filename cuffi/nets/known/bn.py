@@ -1,3 +1,5 @@
+"""Normalisation: BN, as SegNet and as PSPNet have it."""
+
 import torch
 import torch.nn.functional as F
 

@@ -1,3 +1,5 @@
+"""Regions, training: BoxAnnotatorOHEM, the hardest regions of each image (R-FCN)."""
+
 import torch
 
 from ..stock import legacy

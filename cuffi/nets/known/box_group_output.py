@@ -1,3 +1,5 @@
+"""Regions, MS-CNN and Cascade R-CNN: proposals of several maps."""
+
 import math
 
 import torch

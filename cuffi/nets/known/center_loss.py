@@ -1,3 +1,5 @@
+"""Faces: CenterLoss, the distance to the centre of a label."""
+
 import math
 
 import torch

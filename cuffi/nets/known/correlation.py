@@ -1,3 +1,5 @@
+"""Flow: Correlation, two maps compared at displacements (FlowNet)."""
+
 import torch
 import torch.nn.functional as F
 

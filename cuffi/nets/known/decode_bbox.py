@@ -1,3 +1,5 @@
+"""Regions, Cascade R-CNN: DecodeBBox, boxes from their offsets."""
+
 import math
 
 import torch

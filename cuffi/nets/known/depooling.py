@@ -1,3 +1,5 @@
+"""Pooling: Depooling, values back at their positions."""
+
 import torch
 
 from ..stock.pooling import Pooling

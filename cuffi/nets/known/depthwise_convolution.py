@@ -1,3 +1,5 @@
+"""Convolutions: the two names of forks for a group for each channel."""
+
 from ..stock.convolution import Convolution
 from . import KnownLayer
 

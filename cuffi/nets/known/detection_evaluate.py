@@ -1,3 +1,5 @@
+"""SSD: DetectionEvaluate, detections compared with boxes, also Cascade R-CNN's."""
+
 import torch
 
 from . import KnownLayer

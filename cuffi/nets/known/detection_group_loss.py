@@ -1,3 +1,5 @@
+"""Regions, Cascade R-CNN: loss and accuracy of its maps, several fields in each cell."""
+
 import math
 
 import torch

@@ -1,3 +1,5 @@
+"""Regions, MS-CNN: loss and accuracy of its maps; what detection_group_loss shares with it."""
+
 import math
 
 import torch

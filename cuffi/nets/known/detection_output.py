@@ -1,3 +1,5 @@
+"""SSD: DetectionOutput, the found boxes."""
+
 import math
 
 import torch

@@ -1,3 +1,5 @@
+"""Flow: FlowWarp, a map sampled along a flow (FlowNet 2)."""
+
 import torch
 
 from . import KnownLayer

@@ -1,3 +1,5 @@
+"""Losses: FocalLoss, a cross entropy that counts hard labels more."""
+
 import torch
 import torch.nn.functional as F
 

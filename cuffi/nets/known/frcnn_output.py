@@ -1,3 +1,5 @@
+"""Regions, Cascade R-CNN: FrcnnOutput, the boxes found in one image."""
+
 import math
 
 import torch

@@ -1,3 +1,5 @@
+"""Images: Interp, bilinear with aligned corners (DeepLab, PSPNet)."""
+
 import torch.nn.functional as F
 
 from . import KnownLayer

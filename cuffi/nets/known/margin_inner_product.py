@@ -1,3 +1,5 @@
+"""Faces: MarginInnerProduct, scores with an angular margin (SphereFace)."""
+
 import math
 
 import torch

@@ -1,3 +1,5 @@
+"""Activations: Mish."""
+
 import torch.nn.functional as F
 
 from . import KnownLayer

@@ -1,3 +1,5 @@
+"""SSD: MultiBoxLoss, the loss of offsets and scores of prior boxes."""
+
 import math
 
 import torch

@@ -1,3 +1,5 @@
+"""Normalisation: Normalize, by the length of a vector (SSD)."""
+
 import torch
 
 from ..net.fillers import constant

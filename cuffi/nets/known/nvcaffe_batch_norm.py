@@ -1,3 +1,5 @@
+"""Normalisation: BatchNorm as NVCaffe has it, with its scale and bias."""
+
 import torch
 import torch.nn.functional as F
 

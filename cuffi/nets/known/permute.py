@@ -1,3 +1,5 @@
+"""Shapes: Permute, axes in another order (SSD)."""
+
 from . import KnownLayer
 
 

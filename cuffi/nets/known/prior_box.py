@@ -1,3 +1,5 @@
+"""SSD: PriorBox and PriorBoxClustered, the boxes of each cell."""
+
 from math import sqrt
 
 import torch

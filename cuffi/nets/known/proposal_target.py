@@ -1,3 +1,5 @@
+"""Regions, Cascade R-CNN: regions for training with their targets, and their accuracy."""
+
 import torch
 
 from . import KnownLayer

@@ -1,3 +1,5 @@
+"""Regions: PSROIPooling, bins with channels of their own (R-FCN)."""
+
 import torch
 import torch.nn.functional as F
 

@@ -1,3 +1,5 @@
+"""YOLO: RegionLoss, the loss of version 2."""
+
 import torch
 import torch.nn.functional as F
 

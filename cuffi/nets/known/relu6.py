@@ -1,3 +1,5 @@
+"""Activations: ReLU6 (MobileNet)."""
+
 import torch.nn.functional as F
 
 from . import KnownLayer

@@ -1,3 +1,5 @@
+"""YOLO: Reorg, positions as channels."""
+
 from . import KnownLayer
 
 

@@ -1,3 +1,5 @@
+"""Images: Resample, nearest, linear or cubic (FlowNet)."""
+
 import math
 
 import torch

@@ -1,3 +1,5 @@
+"""Regions: ROIAlign, bilinear values of a grid."""
+
 import torch
 
 from . import KnownLayer

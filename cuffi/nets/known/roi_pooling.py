@@ -1,3 +1,5 @@
+"""Regions: ROIPooling, the maximum of each bin; division and rounding as in C."""
+
 from __future__ import annotations
 
 import functools

@@ -1,3 +1,5 @@
+"""Activations: SafeInv, 1 / x without infinity."""
+
 import torch
 
 from . import KnownLayer

@@ -1,3 +1,5 @@
+"""Regions, Cascade R-CNN: ScaleRoute, rows by the size of their region."""
+
 import math
 
 import torch

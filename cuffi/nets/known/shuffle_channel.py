@@ -1,3 +1,5 @@
+"""Shapes: ShuffleChannel, channels of groups mixed (ShuffleNet)."""
+
 from . import KnownLayer
 
 

@@ -1,3 +1,5 @@
+"""Losses: SmoothL1Loss, of boxes (Fast R-CNN)."""
+
 import torch.nn.functional as F
 
 from ..stock import legacy

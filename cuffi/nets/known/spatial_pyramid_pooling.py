@@ -1,3 +1,5 @@
+"""Pooling: SpatialPyramidPooling, SPP-net's own."""
+
 import torch
 from torch.nn.functional import max_pool2d
 

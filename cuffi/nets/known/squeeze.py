@@ -1,3 +1,5 @@
+"""Shapes: Squeeze, without axes of size 1."""
+
 from . import KnownLayer
 
 

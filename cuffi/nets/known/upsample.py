@@ -1,3 +1,5 @@
+"""Images: Upsample, by a pooling's mask or by repetition."""
+
 import torch.nn.functional as F
 
 from . import KnownLayer

@@ -1,3 +1,5 @@
+"""YOLO: Yolov3, the loss of version 3; what region_loss shares with it."""
+
 import math
 
 import torch

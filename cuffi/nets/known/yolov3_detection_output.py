@@ -1,3 +1,5 @@
+"""YOLO: the found boxes of version 3, one map or two."""
+
 import math
 
 import torch

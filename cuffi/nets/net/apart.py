@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import copy
 import random
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import numpy as np
 import torch
 
 
 @contextlib.contextmanager
-def apart(net) -> Iterator:
+def apart(net) -> Generator:
     """A twin of the net in phase TEST, for calls without gradients.
 
     The twin has the net's parameters. States of recurrent layers, statistics, counters and the modes are its own, and

@@ -513,20 +513,18 @@ class CaffeNet(nn.Module):
         """Write the net in phase TEST as ONNX, run it by onnxruntime, and compare every blob with this net.
 
         Inputs and outputs have the blobs' names. DetectionOutput becomes ONNX's NonMaxSuppression. PATH.json gets the
-        certificate. A ported layer becomes a node of the domain "cuffi". `OnnxSession` runs such a file, whose batch
-        size is that of `net.shapes`. A net on another device is copied to the processor.
+        certificate. A net on another device is copied to the processor.
 
         Args:
             path: the file to write. What is there is replaced when the new file is whole.
             dynamic_batch: leave the batch's size free, if the net allows it.
 
         Returns:
-            the certificate: `agrees`, `blobs` (name, shape, difference), `dynamic_batch`, `domains`, `ported` (type:
-            folder), `runs` (what runs the file). Print it.
+            the certificate: `agrees`, `blobs` (name, shape, difference), `dynamic_batch`, `domains`. Print it.
 
         Raises:
-            CaffeRuntimeError: a package is missing (onnx, onnxscript, onnxruntime), or a layer cannot be exported, such
-                as a Python layer.
+            CaffeRuntimeError: a package is missing (onnx, onnxscript, onnxruntime), or a layer cannot be exported: a
+                Python layer, or a ported one.
             CaffeTypeError: `path` is no path, or the net's numbers are not float32.
             OSError: the file cannot be written.
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import importlib
 import json
 import logging
 import math
@@ -16,9 +17,12 @@ from torch import Tensor, nn
 
 from ...base import CaffeRuntimeError, CaffeTypeError, dtype_name, path_of
 from ...base.files import written_whole
-from ._onnx_ported import PACKAGES, OnnxSession, package, ported, words_for
+from ..known import known_types
+from ..stock import stock_types
 from .apart import apart
 from .python_layer import PythonLayer
+
+PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 
 # The largest difference that counts as equal, relative to a blob's largest value.
 TOLERANCE = 1e-5
@@ -26,7 +30,7 @@ TOLERANCE = 1e-5
 
 @dataclass
 class Certificate:
-    """What runs the written file, and what it computed, compared with the net, blob by blob."""
+    """What the written file computed in onnxruntime, compared with the net, blob by blob."""
 
     path: str
     opset: int
@@ -36,17 +40,11 @@ class Certificate:
         default_factory=list
     )  # name, shape, difference: relative to the blob's largest value
     domains: list[str] = field(default_factory=list)  # domains of operators that are not ONNX's own
-    ported: dict[str, str] = field(default_factory=dict)  # the nodes of our own domain: folders by type
 
     @property
     def agrees(self) -> bool:
         """Is every blob equal to TOLERANCE, or about as near to the net in double precision as the net's own?"""
         return all(blob["difference"] <= TOLERANCE or _is_rounding(blob) for blob in self.blobs)
-
-    @property
-    def runs(self) -> str:
-        """What runs the file, if onnxruntime alone does not; else ''."""
-        return words_for(self.ported) if self.ported else ""
 
     def __str__(self) -> str:
         rows = [f"{b['difference']:.1e}  {b['name']} {b['shape']}{why(b)}" for b in self.blobs]
@@ -54,7 +52,7 @@ class Certificate:
         rounded = sum(blob["difference"] > TOLERANCE for blob in self.blobs) if self.agrees else 0
         but = f", but for float32's rounding in {rounded} of them" if rounded else ""
         last = f"{self.path}: {verdict} to {TOLERANCE:g}{but} ({self.runtime}, opset {self.opset})"
-        return "\n".join([*rows, *filter(None, [self.runs]), last])
+        return "\n".join([*rows, last])
 
 
 def _is_rounding(blob: dict) -> bool:
@@ -68,6 +66,16 @@ def why(blob: dict) -> str:
         return ""
     file, net = blob["file_to_double"], blob["net_to_double"]
     return f" (from double precision: the file {file:.1e}, the net {net:.1e})"
+
+
+def package(name: str, user: str):
+    """The package, which `user` needs."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise CaffeRuntimeError(
+            f"{user} needs the package {name}: pip install {' '.join(PACKAGES)}"
+        ) from None
 
 
 class _AllBlobs(nn.Module):
@@ -89,20 +97,15 @@ def to_onnx(net, path, *, dynamic_batch: bool = True) -> Certificate:
     path = path_of(f"{net.path}: to_onnx: path", path)
     _refuse(net)
     with written_whole(path) as file, _prepared(net) as net:
-        inputs, names, layers = _inputs(net), _computed(net), ported(net)
-        if layers:
-            net(blobs=names, **inputs)  # so that a layer shows which sizes depend on values
-        # A ported layer's shapes are fixed in a graph.
-        free = dynamic_batch and not layers
-        model, certificate = _certified(net, path, names, inputs, layers, free)
+        inputs, names = _inputs(net), _computed(net)
+        model, certificate = _certified(net, path, names, inputs, dynamic_batch)
         if certificate.dynamic_batch and not certificate.agrees:
             # torch 2.13 drops the sum of a SoftmaxWithLoss, if the batch is free.
-            model, certificate = _certified(net, path, names, inputs, layers, False)
+            model, certificate = _certified(net, path, names, inputs, False)
         _keep_outputs(model.graph, net.outputs)
         file.write(model.SerializeToString())
     with written_whole(f"{path}.json") as file:
-        more = {"agrees": certificate.agrees, "runs": certificate.runs}
-        file.write(json.dumps(asdict(certificate) | more, indent=1).encode())
+        file.write(json.dumps(asdict(certificate) | {"agrees": certificate.agrees}, indent=1).encode())
     return certificate
 
 
@@ -114,14 +117,12 @@ def _keep_outputs(graph, names: list[str]) -> None:
     graph.value_info.extend(outputs.values())
 
 
-def _certified(net, path: str, names: list[str], inputs: dict[str, Tensor], layers: dict, free: bool):
+def _certified(net, path: str, names: list[str], inputs: dict[str, Tensor], free: bool):
     """(the model, whose outputs are all blobs; its certificate)."""
     program, is_dynamic = _exported(net, names, inputs, free)
     model, runtime = program.model_proto, package("onnxruntime", "to_onnx")
     certificate = Certificate(path, _opset(model), is_dynamic, f"onnxruntime {runtime.__version__}")
     certificate.domains = sorted({n.domain for n in _nodes(model) if n.domain not in ("", "ai.onnx")})
-    certificate.ported = {type_name: kind.layer.name for type_name, kind in layers.items()}
-    model.doc_string = certificate.runs
     _compare(net, names, inputs, model, certificate)
     return model, certificate
 
@@ -130,10 +131,9 @@ def _refuse(net) -> None:
     """Raise an error for a net that no ONNX file can hold, or whose numbers would be others there."""
     where = f"{net.path}: to_onnx"
     for step in net._phase(False).graph.steps:
-        if isinstance(getattr(net, step.key), PythonLayer):
+        if why := _why_not(getattr(net, step.key), step.spec.type):
             raise CaffeRuntimeError(
-                f"{where}: line {step.spec.line}: {step.spec.name!r} ({step.spec.type}): it runs Python code, which no "
-                "ONNX file can hold"
+                f"{where}: line {step.spec.line}: {step.spec.name!r} ({step.spec.type}): {why}"
             )
     for name, value in net.state_dict().items():
         if value.is_meta:
@@ -142,6 +142,21 @@ def _refuse(net) -> None:
             raise CaffeTypeError(
                 f"{where}: {name} is {dtype_name(value.dtype)}; the file's numbers are float32: call net.float() before"
             )
+
+
+def _why_not(module: nn.Module, type_name: str) -> str:
+    """Why no ONNX file can hold this layer, and what to do; or ''."""
+    if isinstance(module, PythonLayer):
+        return "it runs Python code, which no ONNX file can hold"
+    if not any(hasattr(part, "graph_operator") for part in module.modules()):  # a CaffeModule
+        return ""
+    by_torch = {*stock_types(), *known_types()}
+    how = (
+        f"native={{{type_name!r}: True}}"
+        if type_name in by_torch
+        else f"types={{{type_name!r}: your function}}"
+    )
+    return f"a ported layer, whose compiled code no ONNX file can hold. To compute it by torch: caffe_net(..., {how})"
 
 
 @contextlib.contextmanager
@@ -220,14 +235,12 @@ def _export(net, names, inputs, shapes):
 def _as_onnx(net, module: nn.Module, inputs: tuple[Tensor, ...], **options):
     """torch's ONNXProgram of a module of the net."""
     from ..known import _boxes
-    from . import _onnx_ported
     from ._onnx_operators import translations
 
     with warnings.catch_warnings(), _set(_boxes, "AS_ONE_OPERATOR", True):
         warnings.simplefilter("ignore")
-        table = translations() | _onnx_ported.translations(net)
         return torch.onnx.export(
-            module, inputs, dynamo=True, custom_translation_table=table, verbose=False, **options
+            module, inputs, dynamo=True, custom_translation_table=translations(), verbose=False, **options
         )
 
 
@@ -271,7 +284,11 @@ def _nodes(model) -> list:
 
 def _compare(net, names: list[str], inputs: dict[str, Tensor], model, certificate: Certificate) -> None:
     """Fill in the certificate's blobs, for the file's batch and, if the batch is free, for two more items."""
-    session, batches = OnnxSession(model, ported(net)), [inputs]
+    runtime = package("onnxruntime", "to_onnx")
+    options = runtime.SessionOptions()
+    options.log_severity_level = 3
+    session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    batches = [inputs]
     if certificate.dynamic_batch:
         batches.append({k: torch.cat([v, torch.rand_like(v[:1]), v[:1]]) for k, v in inputs.items()})
     calls = []

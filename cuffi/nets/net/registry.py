@@ -25,7 +25,7 @@ class Ported:
     folder: Path
 
     def module_name(self) -> str:
-        """`layers.foo` if that is this folder, so that torch's name of its operator is the same on every machine."""
+        """`cuffi.foo` if that is this folder, so that torch's name of its operator is the same on every machine."""
         name = f"{_TOOLKIT}.{self.folder.name}"
         spec = importlib.util.find_spec(name)
         if spec and spec.origin and Path(spec.origin).resolve().parent == self.folder:

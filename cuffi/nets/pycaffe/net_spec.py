@@ -129,6 +129,8 @@ def to_proto(*tops: Top):
 class NetSpec:
     """Tops by name; `to_proto()` gives the NetParameter, with the layers named by their tops."""
 
+    tops: OrderedDict[str, Top]
+
     def __init__(self):
         super().__setattr__("tops", OrderedDict())
 

@@ -18,7 +18,6 @@ from torch import nn
 
 from ...base import CaffeValueError
 from ...caffe_files.prototxt import number
-from ..net.fillers import fill
 
 Shape = tuple[int, ...]
 
@@ -112,6 +111,8 @@ class StockLayer(nn.Module):
 
     def fill(self, keep: Collection[str] = ()) -> None:
         """Fill the blobs, except those of these names, which were loaded or which another layer owns."""
+        from ..net.fillers import fill  # whose package imports this one
+
         for name, filler in self._fillers.items():
             if name not in keep:
                 try:

@@ -1,3 +1,5 @@
+"""Activations: AbsVal, the absolute value."""
+
 from . import StockLayer
 
 

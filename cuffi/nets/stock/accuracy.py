@@ -1,3 +1,5 @@
+"""Scores: Accuracy, the fraction of labels that are found."""
+
 import torch
 
 from . import StockLayer

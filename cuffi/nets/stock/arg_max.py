@@ -1,3 +1,5 @@
+"""Scores: ArgMax, where the largest values are."""
+
 import torch
 
 from . import StockLayer

@@ -1,7 +1,9 @@
+"""Normalisation: BatchNorm, by a batch's statistics or by those that training collected."""
+
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -183,7 +185,7 @@ _net = _Net()
 
 
 @contextmanager
-def together(layers: Iterable[BatchNorm]) -> Iterator[None]:
+def together(layers: Iterable[BatchNorm]) -> Generator[None]:
     """A call of a net with these layers. Their statistics are divided by their factors together.
 
     The running statistics of all layers that are called inside change at its end, unless it fails. This takes a few

@@ -1,3 +1,5 @@
+"""Items: BatchReindex, items of a batch by their indices."""
+
 from . import StockLayer
 
 

@@ -1,3 +1,5 @@
+"""Sums and products: Bias, a learnable or computed summand."""
+
 from . import StockLayer
 from .scale import broadcast, broadcast_shape
 

@@ -1,3 +1,5 @@
+"""Activations: BNLL, the softplus."""
+
 import torch.nn.functional as F
 
 from . import StockLayer

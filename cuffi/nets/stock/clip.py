@@ -1,3 +1,5 @@
+"""Activations: Clip, values between two limits."""
+
 from . import StockLayer
 
 

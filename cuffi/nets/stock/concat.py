@@ -1,3 +1,5 @@
+"""Shapes: Concat, bottoms one after the other."""
+
 import torch
 
 from . import StockLayer

@@ -1,3 +1,5 @@
+"""Losses: ContrastiveLoss, of pairs that should be near or far."""
+
 import torch
 
 from . import StockLayer, legacy, root

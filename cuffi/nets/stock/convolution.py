@@ -1,3 +1,5 @@
+"""Convolutions: Convolution, in one to three dimensions."""
+
 import torch.nn.functional as F
 
 from . import StockLayer

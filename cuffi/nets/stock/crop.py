@@ -1,3 +1,5 @@
+"""Shapes: Crop, a part of a map."""
+
 from . import StockLayer
 
 

@@ -1,3 +1,5 @@
+"""Convolutions: Deconvolution, a transposed Convolution."""
+
 import torch.nn.functional as F
 
 from .convolution import Convolution

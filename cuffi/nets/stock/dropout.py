@@ -1,3 +1,5 @@
+"""Regularisation: Dropout, random zeros in training."""
+
 import torch.nn.functional as F
 
 from . import StockLayer

@@ -1,3 +1,5 @@
+"""Sums and products: Eltwise, the sum, product or maximum of bottoms."""
+
 import math
 
 import torch

@@ -1,3 +1,5 @@
+"""Activations: ELU, exponential below 0."""
+
 import torch.nn.functional as F
 
 from . import StockLayer

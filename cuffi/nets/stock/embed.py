@@ -1,3 +1,5 @@
+"""Products with weights: Embed, rows of a table by their indices."""
+
 import torch.nn.functional as F
 
 from . import StockLayer

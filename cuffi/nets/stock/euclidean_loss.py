@@ -1,3 +1,5 @@
+"""Losses: EuclideanLoss, half of the mean squared distance."""
+
 import math
 
 from . import StockLayer

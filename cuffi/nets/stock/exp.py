@@ -1,3 +1,5 @@
+"""Activations: Exp, a power of a base."""
+
 import math
 
 from . import StockLayer

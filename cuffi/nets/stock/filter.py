@@ -1,3 +1,5 @@
+"""Items: Filter, the items that a selector marks."""
+
 from . import StockLayer
 
 

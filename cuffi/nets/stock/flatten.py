@@ -1,3 +1,5 @@
+"""Shapes: Flatten, several axes as one."""
+
 from . import StockLayer
 
 

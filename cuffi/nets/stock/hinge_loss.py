@@ -1,3 +1,5 @@
+"""Losses: HingeLoss, a margin of one class against all."""
+
 import torch
 
 from . import StockLayer, legacy

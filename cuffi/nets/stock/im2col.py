@@ -1,3 +1,5 @@
+"""Convolutions: Im2col, the columns that a convolution multiplies."""
+
 import torch.nn.functional as F
 
 from .convolution import Convolution

@@ -1,3 +1,5 @@
+"""Losses: InfogainLoss, a cross entropy weighted by a matrix."""
+
 import math
 
 import torch

@@ -1,3 +1,5 @@
+"""Products with weights: InnerProduct, a fully connected layer."""
+
 import torch
 import torch.nn.functional as F
 

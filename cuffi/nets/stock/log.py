@@ -1,3 +1,5 @@
+"""Activations: Log, the logarithm to a base."""
+
 import math
 
 from . import StockLayer

@@ -1,3 +1,5 @@
+"""Normalisation: LRN, by neighbouring channels or positions."""
+
 import torch.nn.functional as F
 
 from . import StockLayer

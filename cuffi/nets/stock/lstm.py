@@ -1,3 +1,5 @@
+"""Recurrent layers: LSTM, with Caffe's order of gates and its markers."""
+
 import torch.nn.functional as F
 
 from ._recurrent import Recurrent

@@ -1,3 +1,5 @@
+"""Recurrent layers: LSTMUnit, one step of an LSTM."""
+
 import torch
 
 from . import StockLayer

@@ -1,3 +1,5 @@
+"""Losses: MultinomialLogisticLoss, a cross entropy of probabilities."""
+
 from . import StockLayer, legacy
 
 

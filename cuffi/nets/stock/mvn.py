@@ -1,3 +1,5 @@
+"""Normalisation: MVN, by the mean and variance of each image."""
+
 from . import StockLayer, root
 
 

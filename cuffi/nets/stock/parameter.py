@@ -1,3 +1,5 @@
+"""Products with weights: Parameter, a learnable blob by itself."""
+
 from ..net.fillers import constant
 from . import StockLayer
 

@@ -1,3 +1,5 @@
+"""Pooling: Pooling, the maximum or average of windows."""
+
 import math
 
 import torch

@@ -1,3 +1,5 @@
+"""Activations: Power, a power of a linear function."""
+
 import torch
 
 from . import Sloped, StockLayer

@@ -1,3 +1,5 @@
+"""Activations: PReLU, with a learnable slope below 0."""
+
 import torch.nn.functional as F
 
 from ..net.fillers import constant

@@ -1,3 +1,5 @@
+"""Sums and products: Reduction, the sum or mean of the last axes."""
+
 from . import StockLayer
 
 

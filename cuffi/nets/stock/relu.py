@@ -1,3 +1,5 @@
+"""Activations: ReLU, with a fixed slope below 0."""
+
 import torch
 import torch.nn.functional as F
 

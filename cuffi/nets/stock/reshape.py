@@ -1,3 +1,5 @@
+"""Shapes: Reshape, the same values in another shape."""
+
 import torch
 
 from . import StockLayer

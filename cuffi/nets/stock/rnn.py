@@ -1,3 +1,5 @@
+"""Recurrent layers: RNN, with tanh."""
+
 import torch
 import torch.nn.functional as F
 

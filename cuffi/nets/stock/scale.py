@@ -1,3 +1,5 @@
+"""Sums and products: Scale, a learnable or computed factor; what Bias shares with it."""
+
 from ..net.fillers import constant
 from . import StockLayer
 

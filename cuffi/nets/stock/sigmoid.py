@@ -1,3 +1,5 @@
+"""Activations: Sigmoid."""
+
 from . import StockLayer
 
 

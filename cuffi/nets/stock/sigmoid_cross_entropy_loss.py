@@ -1,3 +1,5 @@
+"""Losses: SigmoidCrossEntropyLoss, of independent probabilities."""
+
 import math
 
 import torch.nn.functional as F

@@ -1,3 +1,5 @@
+"""Shapes: Silence, a consumer of blobs that nobody reads."""
+
 from . import StockLayer
 
 

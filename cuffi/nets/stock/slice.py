@@ -1,3 +1,5 @@
+"""Shapes: Slice, a bottom cut into tops."""
+
 from itertools import pairwise
 
 from . import StockLayer

@@ -1,3 +1,5 @@
+"""Activations: Softmax, over one axis."""
+
 from . import StockLayer
 
 

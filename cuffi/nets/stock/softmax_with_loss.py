@@ -1,3 +1,5 @@
+"""Losses: SoftmaxWithLoss, the cross entropy of labels; what other losses share with it."""
+
 import math
 
 import torch

@@ -1,3 +1,5 @@
+"""Shapes: Split, a bottom for several readers."""
+
 from . import StockLayer
 
 

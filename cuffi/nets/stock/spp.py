@@ -1,3 +1,5 @@
+"""Pooling: SPP, a pyramid of grids."""
+
 import torch
 
 from . import StockDefinition, StockLayer

@@ -1,3 +1,5 @@
+"""Activations: Swish, x times its sigmoid."""
+
 from . import StockLayer
 
 

@@ -1,3 +1,5 @@
+"""Activations: TanH."""
+
 from . import StockLayer
 
 

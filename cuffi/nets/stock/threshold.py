@@ -1,3 +1,5 @@
+"""Activations: Threshold, 1 above a limit."""
+
 import torch
 
 from . import StockLayer

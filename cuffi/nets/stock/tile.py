@@ -1,3 +1,5 @@
+"""Shapes: Tile, a bottom repeated."""
+
 from . import StockLayer
 
 

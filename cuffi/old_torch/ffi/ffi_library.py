@@ -85,7 +85,7 @@ def _load(name: str, path: Path, backend: str):
 
 
 def of_python(name: str, gpu: str) -> dict:
-    """The functions that C calls, by their names in src/th_call.h. gpu: the device type of THC's tensors."""
+    """The functions that C calls, by their names in th_call.h. gpu: the device type of THC's tensors."""
 
     def refuse(function, argument, kind, place, index, least, most, value):
         where = f"{name}: {function}"

@@ -15,7 +15,7 @@ def main() -> int:
     )
     sys.modules[NAME] = module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    from cuffi.old_torch.ffi import front  # ty: ignore[import-not-found]
+    from cuffi.old_torch.ffi import front
 
     return front.main()
 

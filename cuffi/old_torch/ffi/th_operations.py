@@ -1,4 +1,6 @@
-"""TH's functions (include/TH/TH.h) as torch operations, which C code calls on the tensors that Python passed to it.
+"""TH's functions (cuffi/old_torch/include/TH/TH.h) as torch operations.
+
+C code calls them on the tensors that Python passed to it.
 
 The same operations work on the processor and the GPU. Each changes its first tensor in place, or returns the tensor
 that replaces it in C, such as a view.

@@ -37,7 +37,7 @@ _TYPEDEFS += "".join(f"typedef int {name};" for name in INTEGERS if name not in 
 
 
 class Parameter(NamedTuple):
-    """A parameter, or a result. kind: that of src/th_call.h. type: in C. shown: the type in messages."""
+    """A parameter, or a result. kind: that of th_call.h. type: in C. shown: the type in messages."""
 
     name: str
     kind: str

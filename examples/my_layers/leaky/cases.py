@@ -1,3 +1,5 @@
+"""What leaky computes: by torch, for the tests."""
+
 import torch
 
 from cuffi.runtime.cases import Case

@@ -1,4 +1,4 @@
-"""thrust's names on the processor (include/caffe/util/thrust.hpp), compared with Python."""
+"""thrust's names on the processor (cuffi/caffe_layers/include/caffe/util/thrust.hpp), compared with Python."""
 
 import bisect
 import itertools

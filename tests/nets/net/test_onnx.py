@@ -274,6 +274,39 @@ def test_numbers_and_places_that_are_refused_before_the_work(net, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("type_name", ["Affine", "Ramp"])
+def test_a_ported_layer_is_named(zoo, tmp_path, type_name):
+    """With its line and what computes it by torch, of which the file then is made."""
+    folder = tmp_path / "layers" / "ported"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(
+        f'from {zoo.__name__} import {type_name}  # caffe_layer(__name__, "{type_name}")'
+    )
+    text = f'{NET}layer {{ name: "own" type: "{type_name}" bottom: "prob" top: "own" }}\n'
+    line = text.count("\n")
+    net = caffe_net(text, layers=[folder.parent])
+    expected = rf"to_onnx: line {line}: 'own' \({type_name}\): a ported layer, .*types={{'{type_name}': your function}}"
+    with pytest.raises(CaffeRuntimeError, match=expected):
+        net.to_onnx(tmp_path / "net.onnx")
+    assert not (tmp_path / "net.onnx").exists()
+
+    class Tanh(torch.nn.Tanh):
+        def top_shapes(self, shape):
+            return [shape]
+
+    net = caffe_net(text, layers=[folder.parent], types={type_name: lambda spec: Tanh()})
+    assert net.to_onnx(tmp_path / "net.onnx").agrees
+
+
+def test_a_ported_layer_of_a_known_type_can_be_computed_by_torch(tmp_path):
+    text = f'{NET}layer {{ name: "norm" type: "Normalize" bottom: "fc" top: "norm" }}\n'
+    with pytest.raises(
+        CaffeRuntimeError, match=r"a ported layer, .* caffe_net\(\.\.\., native={'Normalize': True}"
+    ):
+        caffe_net(text, native={"Normalize": False}).to_onnx(tmp_path / "net.onnx")
+    assert caffe_net(text, native={"Normalize": True}).to_onnx(tmp_path / "net.onnx").agrees
+
+
 def test_a_python_layer_is_named(tmp_path):
     (tmp_path / "twice.py").write_text(
         "import caffe\nclass Twice(caffe.Layer):\n"

@@ -1,4 +1,4 @@
-"""`python program.py x.py`: the toolkit is `cuffi` there, and `layers` is the script's own package."""
+"""`python program.py x.py`: the toolkit is `cuffi`, and `layers` is the script's own package."""
 
 from .conftest import run
 

@@ -141,7 +141,6 @@ def test_what_a_layer_is_said_to_be(settings, tmp_path):
         "caffe": {"__init__.py": ""},
         "native": {"__init__.py": "", "native.h": ""},
         "none": {},
-        "to_do": {"__init__.py": "raise RuntimeError('[x]: not filled in: \\n write it')"},
         "broken": {"__init__.py": "raise OSError('[no] such\\n file')"},
         "mute": {"__init__.py": MUTE},
         "colour": {"__init__.py": "raise ValueError('\\033[31m\\0')\n"},
@@ -158,7 +157,6 @@ def test_what_a_layer_is_said_to_be(settings, tmp_path):
     assert row("caffe") == (("host", "", "make verify LAYER=caffe", ""), True)
     assert row("native") == (("host", "", "no cases yet: write cases.py", ""), True)
     assert row("none") == (("host", "", "no __init__.py yet: it has the functions for Python", ""), True)
-    assert row("to_do") == (("", "[yellow]not filled in", r"\[x]: not filled in: write it", ""), True)
     assert row("broken") == (("host", "[red]failed", r"OSError: \[no] such file", ""), False)
     assert row("mute") == (("host", "[red]failed", "Mute: its message raises KeyError", ""), False)
     assert row("colour") == (("host", "[red]failed", r"ValueError: \x1b[31m\x00", ""), False)

@@ -1,4 +1,4 @@
-"""make new FROM=: the launchers of kernels."""
+"""The launchers of kernels."""
 
 import pytest
 from support.new_layer import derive, kernel

@@ -1,4 +1,4 @@
-"""make new FROM=: the grid and block of a launcher."""
+"""The grid and block of a launcher."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""make new FROM= and load_inline: type parameters of kernels that are integer types."""
+"""Type parameters of kernels that are integer types."""
 
 import pytest
 from support.new_layer import derive

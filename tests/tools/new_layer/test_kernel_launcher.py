@@ -1,4 +1,4 @@
-"""make new FROM=: a kernel's parameters as C's, and its template parameters."""
+"""A kernel's parameters as C's, and its template parameters."""
 
 import pytest
 from support.new_layer import LOOP, derive, kernel

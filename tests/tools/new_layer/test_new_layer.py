@@ -9,7 +9,7 @@ import sys
 import pytest
 from conftest import make
 from support import python_with_torch
-from support.new_layer import ROOT, new, new_from
+from support.new_layer import ROOT, new
 
 from tools.files import write as write_file
 from tools.new_layer import __main__ as new_layer
@@ -193,32 +193,24 @@ def test_a_folder_that_make_cannot_build_in_gets_no_layer(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("make_source", "message"),
+    ("text", "message"),
     [
-        (lambda path: None, "there is no"),
-        (lambda path: path.mkdir(), "this is a folder"),
-        (lambda path: path.write_text("namespace caffe {}\n"), "it has no kernels"),
-        (lambda path: path.write_text("// __global__ void k(int* x) {}\n"), "it has no kernels"),
-        (lambda path: path.write_text(""), "it has no kernels"),
+        ('#include "caffe/layer.hpp"\n__global__ void k(int* x) {}\n', "make port CAFFE="),
+        ("__global__ void k(int* x) {}\nvoid f(const Blob<float>* b);\n", "make port CAFFE="),
+        ("#include <torch/extension.h>\n__global__ void k(int* x) {}\n", "docs/use-a-torch-extension.md"),
+        ("void f(at::Tensor x);\n", "docs/use-a-torch-extension.md"),
+        ("#include <THC/THC.h>\n__global__ void k(int* x) {}\n", "make ffi EXT="),
+        ("__global__ void k(int* x) {}\n", "load_inline(name, text)"),
+        ("int x;\n", "a file without kernels"),
+        (None, "No such file or directory. `load_inline(name, text)`"),
     ],
 )
-def test_bad_source(tmp_path, make_source, message):
-    make_source(tmp_path / "foo_layer.cu")
-    done = new("--layers-dir", tmp_path / "layers", "--from", tmp_path / "foo_layer.cu", "foo")
+def test_from_names_the_command_that_takes_the_file(tmp_path, text, message):
+    """`make new FROM=` copied kernels, until each kind of file had a command that takes it as it is."""
+    if text is not None:
+        (tmp_path / "x.cu").write_text(text)
+    done = new("--layers-dir", tmp_path / "layers", "--from", tmp_path / "x.cu", "foo")
     assert done.returncode == 1 and message in done.stderr and "Traceback" not in done.stderr
-    assert not (tmp_path / "layers").exists()
-
-
-def test_source_of_another_kind(tmp_path):
-    (tmp_path / "foo_layer.cpp").write_text("int x;\n")
-    done = new("--layers-dir", tmp_path / "layers", "--from", tmp_path / "foo_layer.cpp", "foo")
-    assert done.returncode == 1 and ".cpp" in done.stderr
-
-
-def test_kernels_that_c_cannot_call(tmp_path):
-    text = "template <typename Dtype>\n__global__ void k(const Blob<Dtype>* b, Dtype* x) { x[0] = 0; }\n"
-    done = new_from(tmp_path, "foo", text)
-    assert done.returncode == 1 and "which only Caffe has" in done.stderr
     assert not (tmp_path / "layers").exists()
 
 

@@ -1,7 +1,5 @@
 """The variables on the GPU that a file's host code fills."""
 
-import re
-
 import pytest
 from support.new_layer import derive
 
@@ -44,19 +42,14 @@ def test_which_variables_are_filled_by_the_host():
     }
 
 
-def test_the_note_names_them(tmp_path):
-    from tools.new_layer import __main__ as new
-
-    (tmp_path / "foo.cu").write_text(FILE)
-    files, notes = new.from_caffe("foo", tmp_path / "foo.cu")
-    assert "The host code fills gain, plain: pass the values, as gain_values, plain_values." in notes
-    assert (
-        re.search(r"// plain_values: \[9\]\n", files["foo.h"]) and "// gain_values: [1]\n" in files["foo.h"]
-    )
+def test_a_launcher_fills_them():
+    launcher = derive(FILE)[0]["kernel"]
+    declared, defined = launcher.declaration(), launcher.definition()
+    assert "// plain_values: [9]\n" in declared and "// gain_values: [1]\n" in declared
     upload = (
         "cudaMemcpyToSymbolAsync(one::plain, plain_values, sizeof(one::plain), 0, cudaMemcpyDeviceToDevice,"
     )
-    assert upload in files["foo.cu"]
+    assert upload in defined
 
 
 @pytest.mark.parametrize(

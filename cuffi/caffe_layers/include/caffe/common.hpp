@@ -64,7 +64,7 @@
 // Microsoft's name of snprintf.
 #define _snprintf snprintf
 
-// src/caffe/logging.cpp recognises this message by its text, because some forks write the text themselves.
+// core/logging.cpp recognises this message by its text, because some forks write the text themselves.
 #define NOT_IMPLEMENTED LOG(FATAL) << "Not Implemented Yet"
 
 namespace std {

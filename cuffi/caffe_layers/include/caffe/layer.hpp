@@ -15,7 +15,7 @@ class mutex;
 namespace caffe {
 
 template <typename Dtype>
-class BoundLayer;  // src/caffe/layer_ffi.cpp
+class BoundLayer;  // core/layer_ffi.cpp
 
 template <typename Dtype>
 class Net;

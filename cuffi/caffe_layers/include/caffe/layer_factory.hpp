@@ -11,7 +11,7 @@ namespace caffe {
 template <typename Dtype>
 class Layer;
 
-// Makes a layer of the core, or returns null if the core has none of that type (src/caffe/stock_layers.cpp).
+// Makes a layer of the core, or returns null if the core has none of that type (core/stock_layers.cpp).
 template <typename Dtype>
 shared_ptr<Layer<Dtype>> StockLayer(const LayerParameter& param);
 

@@ -1,3 +1,5 @@
+"""What correlation computes: a channel for each displacement, in plain torch."""
+
 import torch
 
 from cuffi import CaffeRuntimeError

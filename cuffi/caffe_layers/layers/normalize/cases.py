@@ -1,3 +1,5 @@
+"""What normalize computes: by torch, over channels or the whole item."""
+
 import torch
 
 from cuffi import CaffeRuntimeError

@@ -1,3 +1,5 @@
+"""What psroi_pooling computes: the mean of each bin, in plain torch."""
+
 import math
 
 import torch

@@ -1,3 +1,5 @@
+"""What smooth_l1_loss computes: the weighted loss, in plain torch."""
+
 import torch
 
 from cuffi import CaffeRuntimeError

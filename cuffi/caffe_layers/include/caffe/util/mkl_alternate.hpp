@@ -1,5 +1,5 @@
 // The BLAS functions that Caffe sources use, and MKL's vector functions. The BLAS library that torch has
-// loaded computes the products (src/caffe/util/cblas.cpp), so there is no cblas.h to install, and
+// loaded computes the products (core/util/cblas.cpp), so there is no cblas.h to install, and
 // nothing to link.
 #pragma once
 

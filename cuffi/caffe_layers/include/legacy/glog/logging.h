@@ -88,7 +88,7 @@ template <typename A, typename B>
   return false;
 }
 
-// Most CHECKs use these instantiations, which are compiled once, in src/caffe/logging.cpp.
+// Most CHECKs use these instantiations, which are compiled once, in core/logging.cpp.
 extern template bool check_failed<int, int>(const char*, const int&, const int&);
 extern template bool check_failed<int, size_t>(const char*, const int&, const size_t&);
 extern template bool check_failed<size_t, int>(const char*, const size_t&, const int&);

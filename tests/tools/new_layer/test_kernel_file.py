@@ -1,12 +1,13 @@
-"""Pieces of a Caffe layer's .cu: which of them the preprocessor drops, compared with g++'s."""
+"""The kernels of a file: what is compiled, compared with g++'s; the names that launchers may use."""
 
 import re
 import subprocess
 
 import pytest
+from support.new_layer import derive
 
 from tools.cuda.source import Source
-from tools.new_layer.caffe_file import Cutter, type_names
+from tools.new_layer.kernel_file import declared_in, kernels_of, type_names
 
 CONDITIONS = (
     "#ifdef A", "#ifndef A", "#ifdef GONE", "#ifndef GONE", "#if defined(A)", "#if !defined(A)", "#if defined GONE",
@@ -20,12 +21,7 @@ def kept_by_gcc(text: str) -> set[str]:
 
 
 def kept(text: str) -> set[str]:
-    cutter = Cutter(Source(text, "some.cu"))
-    return {
-        found[0]
-        for piece in cutter.pieces
-        if piece.active and (found := re.search(r"mark\d+", text[piece.start : piece.end]))
-    }
+    return {re.search(r"mark\d+", one.text)[0] for one in declared_in(Source(text, "some.cu"))}
 
 
 def test_branches_as_gcc_sees_them():
@@ -72,11 +68,38 @@ def test_branches_as_gcc_sees_them():
         ("enum F { one };\n", {"F"}),
     ],
 )
-def test_types_that_the_device_part_defines(text, names):
-    cutter = Cutter(Source(text, "some.cu"))
-    for piece in cutter.pieces:
-        piece.kind = "device"
-    assert type_names(cutter) == names
-    for piece in cutter.pieces:
-        piece.kind = "host"
-    assert type_names(cutter) == set()
+def test_types_that_a_declaration_defines(text, names):
+    assert type_names(text.rstrip()) == names
+
+
+def test_kernels_in_branches():
+    text = (
+        "#ifdef USE_CUDNN\n__global__ void sync(float* x) { }\n#endif\n"
+        "#ifndef CPU_ONLY\nnamespace caffe {\n__global__ void k(float* x, int n) "
+        "{ CUDA_KERNEL_LOOP(i, n) x[i] = 0; }\n}\n#endif\n"
+        "#if 0\n__global__ void dead(float* x) {}\n#endif\n"
+    )
+    launchers, left_out = derive(text)
+    assert set(launchers) == {"k"} and launchers["k"].callee == "caffe::k"
+    assert left_out == {"sync": "is in a preprocessor branch that is not compiled"}
+
+
+def test_names_that_a_launch_may_use(tmp_path):
+    """Those of the file and of the headers beside it, but no function that does more than compute numbers."""
+    (tmp_path / "sizes.h").write_text("namespace a { constexpr int WIDE = 8; }\n#define ROWS 4\n")
+    text = """#include "sizes.h"
+enum Mode { PLAIN, FAST = 3 };
+typedef float real;
+inline int blocks_for(const int n) { return (n + 63) / 64; }
+int devices() { int n; cudaGetDeviceCount(&n); return n; }
+namespace { const int DEEP = 2; }
+#if 0
+const int NEVER = 1;
+#endif
+__global__ void run(const real* x) {}
+"""
+    file = kernels_of(text, str(tmp_path / "x.cu"))
+    assert file.constants == {
+        "ROWS": "ROWS", "WIDE": "a::WIDE", "PLAIN": "PLAIN", "FAST": "FAST", "DEEP": "DEEP", "blocks_for": "blocks_for"
+    }  # fmt: skip
+    assert file.enums == {"Mode"} and file.aliases["real"] == "float" and "real" in file.types

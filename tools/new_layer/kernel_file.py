@@ -1,0 +1,265 @@
+"""The kernels of a file, and the names that a launcher of them may use.
+
+    file = kernels_of(text, "/path/foo.cu")
+    print(file.kernels, file.constants)
+
+The file is compiled as it is, with the launchers at its end. So a launcher may use what the file and the headers beside
+it declare at namespace level. Code that the preprocessor drops counts for nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..cuda.analysis import Kernel, Unit
+from ..cuda.lexer import Directive, Lexed, Token, items
+from ..cuda.outline import Function, skip_angles, split_commas
+from ..cuda.source import Source
+from ..cuda.tokens import macro_body
+from .symbols import Symbol, symbols_to_fill
+
+# Names of host code: of Caffe, and of old torch extensions. A declaration with one of these cannot be compiled here.
+HOST_WORDS = re.compile(
+    r"(Blob|Layer|\w+Layer(Base)?|\w+Parameter|Caffe|Net|SyncedMemory|shared_ptr|vector|string|map|pair"
+    r"|ostream|boost|cv|google|thrust|cudnn\w*|cublas\w*|FILE|THC?[A-Z][a-z]\w*|THC_\w+|THC?U?NN\w*)\Z"
+)
+# Namespaces of torch's headers.
+OF_TORCH = {"at", "c10", "torch"}
+# Functions of torch of which the toolkit has its own.
+TORCH_FUNCTIONS = {"THCCeilDiv", "gpuAtomicAdd"}
+# Macros and functions of include/caffe_cuda_macro.h, and of torch. Some files have copies of them.
+PROVIDED = {
+    "CUDA_KERNEL_LOOP", "CUDA_2D_KERNEL_LOOP", "CAFFE_CUDA_NUM_THREADS", "CAFFE_GET_BLOCKS", "CUDA_CHECK",
+    "CUDA_POST_KERNEL_CHECK", "caffe_gpu_atomic_add", *TORCH_FUNCTIONS,
+}  # fmt: skip
+OPENING_DIRECTIVES, CLOSING_DIRECTIVE = ("if", "ifdef", "ifndef"), "endif"
+CONDITIONALS = {*OPENING_DIRECTIVES, "elif", "else", CLOSING_DIRECTIVE}
+
+
+class Declared(NamedTuple):
+    """A function or a declaration at namespace level, without those that the preprocessor drops."""
+
+    start: int
+    end: int
+    scope: str  # the namespace it is in: "caffe::"
+    text: str
+
+
+@dataclass
+class KernelFile:
+    """What launchers are made from."""
+
+    source: Source
+    text: str  # of the file and of the headers beside it
+    # with its namespace ("caffe::") and the tokens of each template parameter
+    kernels: list[tuple[Kernel, str, list[list[Token]]]]
+    left_out: list[tuple[str, str]]  # (kernel, why it cannot be launched)
+    constants: dict[str, str]  # by name, macros and constants that launches may use: their qualified names
+    types: set[str]  # types that the file defines
+    enums: set[str]  # those of them that are enums
+    aliases: dict[str, str]  # names that it gives to C++'s own types
+    symbols: dict[str, list[Symbol]]  # by kernel, the variables that it reads and the host code fills
+
+
+def kernels_of(text: str, path: str) -> KernelFile:
+    """Read the text of a file, as tools.files.read returns it."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    unit = Unit(text, path, replaced=PROVIDED)
+    declared = {source: declared_in(source) for source in unit.sources}
+    types, constants, aliases = set(), {}, {}
+    for source, several in declared.items():
+        types |= {name for one in several for name in type_names(one.text)}
+        constants |= _constants(source, several)
+        aliases |= _aliases(source, several)
+    scopes = {one.start: one.scope for one in declared[unit.main]}
+    kernels, left_out = [], []
+    heads = [f for f in unit.main.functions if f.is_kernel]
+    for function, kernel in zip(heads, unit.kernels(unit.main), strict=True):
+        if function.head in scopes:
+            kernel = kernel._replace(parameters=_without_aliases(kernel.parameters, aliases))
+            kernels.append((kernel, scopes[function.head], template_parameters(unit.main, function)))
+        else:
+            left_out.append((function.name, "is in a preprocessor branch that is not compiled"))
+    return KernelFile(
+        unit.main,
+        "\n".join(source.text for source in unit.sources),
+        kernels,
+        left_out,
+        constants,
+        types,
+        {name for source in unit.sources for name in ENUM.findall(source.text)} & types,
+        aliases,
+        _symbols_of_kernels(unit),
+    )
+
+
+def _symbols_of_kernels(unit: Unit) -> dict[str, list[Symbol]]:
+    symbols = {name: symbol for source in unit.sources for name, symbol in symbols_to_fill(source).items()}
+    names = [f.name for f in unit.main.functions if f.is_kernel] if symbols else []
+    return {
+        name: [symbols[word] for word in sorted(unit.reachable({name}) & symbols.keys())] for name in names
+    }
+
+
+def template_parameters(source: Source, function: Function) -> list[list[Token]]:
+    """Tokens of each parameter in the function's `template <...>`."""
+    tokens, partner = source.lexed.tokens, source.lexed.partner
+    first = next(i for i, t in enumerate(tokens) if t.start == function.head)
+    if tokens[first].text != "template":
+        return []
+    after = skip_angles(tokens, partner, first + 1, len(tokens))
+    return [tokens[a:b] for a, b in split_commas(tokens, partner, first + 2, after - 1)]
+
+
+# ----------------------------------------------------------------------------------- what is declared
+
+
+def declared_in(source: Source) -> list[Declared]:
+    """The file's functions and declarations that are compiled."""
+    tokens, dropped = source.lexed.tokens, dropped_in(source)
+    found = []
+    for kind, first, last, scope in source.parts:
+        start, end = tokens[first].start, tokens[last].end
+        if kind in ("function", "declaration") and not any(a <= start < b for a, b in dropped):
+            found.append(Declared(start, end, scope, source.text[start:end]))
+    return found
+
+
+def dropped_in(source: Source) -> list[tuple[int, int]]:
+    """The ranges of the text that the preprocessor drops. A macro that the file does not define is undefined."""
+    defined: set[str] = set()
+    stack: list[list] = []  # [is the outside active, was a branch active, is this branch active]
+    found, at = [], 0
+    for item in items(source.text):
+        if not isinstance(item, Directive) or item.word not in {*CONDITIONALS, "define"}:
+            continue
+        active = all(level[2] for level in stack)
+        if not active:
+            found.append((at, item.start))
+        at = item.start
+        if item.word == "define":
+            if active and item.tokens:
+                defined.add(item.tokens[0].text)
+        elif item.word in OPENING_DIRECTIVES:
+            value = _condition(item, defined, source.lexed)
+            stack.append([active, value, active and value])
+        elif stack and item.word == CLOSING_DIRECTIVE:
+            stack.pop()
+        elif stack:
+            outer, was_active, _ = stack[-1]
+            value = not was_active and (item.word == "else" or _condition(item, defined, source.lexed))
+            stack[-1] = [outer, was_active or value, outer and value]
+    return found
+
+
+def _condition(directive: Directive, defined: set[str], lexed: Lexed) -> bool:
+    value = lexed.value(directive)
+    if value is not None:
+        return bool(value)
+    words = [t.text for t in directive.tokens]
+    if directive.word in ("ifdef", "ifndef"):
+        return (bool(words) and words[0] in defined) == (directive.word == "ifdef")
+    # #if: understands `defined X` and `!defined(X)`. Any other condition counts as true.
+    asked = re.fullmatch(r"(!?)defined\(?(\w+)\)?", "".join(words))
+    return not asked or (asked[2] in defined) != bool(asked[1])
+
+
+def type_names(text: str) -> set[str]:
+    """Names of the types that a declaration defines: classes, enums, typedefs."""
+    names = set(re.findall(r"\b(?:enum\s+class|enum\s+struct|class|struct|union|enum|using)\s+(\w+)", text))
+    if text.startswith("typedef"):
+        names.update(re.findall(r"(\w+)\s*;", text)[-1:])
+    return names
+
+
+ENUM = re.compile(r"\benum\s+(?:class\s+|struct\s+)?(\w+)")
+# Words of types that need no header.
+BUILTIN = re.compile(
+    r"(const|volatile|unsigned|signed|void|bool|char|short|int|long|float|double|size_t|ptrdiff_t"
+    r"|u?int(8|16|32|64)?(_t)?|u?(char|short|int|long|longlong|float|double)[1234]|__restrict(__)?|restrict|typename|struct|enum|dim3)\Z"
+)
+
+
+# Words of a function's head that say nothing about its type.
+INLINE = {"inline", "static", "constexpr", "__inline__", "__forceinline__", "__host__"}
+
+
+def _aliases(source: Source, declared: list[Declared]) -> dict[str, str]:
+    """C++'s own types, by the names that macros and typedefs give to them."""
+    named = [
+        (m.tokens[0].text, source.text[b[0].start : b[-1].end]) for m in source.macros if (b := macro_body(m))
+    ]
+    for one in declared:
+        if found := re.fullmatch(r"typedef\s+([^;{}()]+?)\s*(\w+)\s*;?", one.text):
+            named.append((found[2], found[1]))
+        elif found := re.fullmatch(r"using\s+(\w+)\s*=\s*([^;{}()]+?)\s*;?", one.text):
+            named.append((found[1], found[2]))
+    return {name: type for name, type in named if re.sub(r"[\s*]", "", type) and _is_builtin(type)}
+
+
+def _is_builtin(type: str) -> bool:
+    return re.fullmatch(r"[\w\s*]+", type) is not None and all(map(BUILTIN.match, re.findall(r"\w+", type)))
+
+
+def _without_aliases(parameters, aliases: dict[str, str]):
+    """The parameters with C++'s own names for their types."""
+
+    def plain(match):
+        return aliases.get(match[0], match[0])
+
+    return tuple(p._replace(type=re.sub(r"\b[A-Za-z_]\w*", plain, p.type)) for p in parameters)
+
+
+def tidy_type(text: str) -> str:
+    return re.sub(r"\s*([*&<>])\s*", r"\1", text)
+
+
+def _constants(source: Source, declared: list[Declared]) -> dict[str, str]:
+    """Names that a launch's expression may use: macros, whole numbers, and functions that are only arithmetic."""
+    macros = (m.tokens[0].text for m in source.macros if macro_body(m))
+    found = {name: name for name in macros if name not in PROVIDED}
+    functions = {function.head for function in source.functions}
+    numbers = (
+        (one, name) for one in declared if one.start not in functions for name in _numbers_of(one.text)
+    )
+    found |= {name: one.scope + name for one, name in numbers}
+    scopes = {one.start: one.scope for one in declared}
+    for function in source.functions:
+        callable_here = function.head in scopes and not (function.is_device_only or function.member)
+        if callable_here and _is_arithmetic(source, function):
+            found[function.name] = scopes[function.head] + function.name
+    return found
+
+
+def _is_arithmetic(source: Source, function: Function) -> bool:
+    """Does it compute numbers from numbers, without CUDA's and torch's functions?"""
+    if function.scope or function.name in PROVIDED:
+        return False
+    head = re.findall(r"\w+", source.text[function.head : function.at])
+    returns = [w for w in head if w not in INLINE and w not in {m.tokens[0].text for m in source.macros}]
+    types = [w for p in function.parameters for w in re.findall(r"[A-Za-z_]\w*", p.type)]
+    words = re.findall(r"\w+", source.text[function.head : function.end])
+    foreign = any(w in OF_TORCH or w.startswith("cuda") or HOST_WORDS.match(w) for w in words)
+    launches = "<<<" in source.text[function.body : function.end]
+    own = all(map(BUILTIN.match, (*returns, *types))) and "void" not in returns
+    return not {"constexpr", "__device__"}.isdisjoint(head) or (
+        own and bool(returns) and not foreign and not launches
+    )
+
+
+NUMBER = re.compile(
+    r"(?:(?:static|inline|const|constexpr|unsigned|signed|long|short|std::)\s+|std::)*"
+    r"(?:int|unsigned|long|short|auto|size_t|u?int\d+_t)(?:\s+const)?\s+(?=\w+\s*(?:[={]|\())"
+)
+
+
+def _numbers_of(declaration: str) -> list[str]:
+    """The names of a declaration's whole numbers: variables with a value, and an enum's constants."""
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", declaration, flags=re.DOTALL)
+    if enum := re.match(r"enum\b(?!\s+(?:class|struct)\b)[^{;]*\{(.*)\}", text, re.DOTALL):
+        return re.findall(r"(?:\A|,)\s*(\w+)", re.sub(r"\([^()]*\)", "", enum[1]))
+    if not (head := NUMBER.match(text)) or "__device__" in text or "__constant__" in text:
+        return []
+    return re.findall(r"(?:\A|,)\s*(\w+)\s*[={]", re.sub(r"\([^()]*\)", "", text[head.end() :]))
