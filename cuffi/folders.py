@@ -10,6 +10,8 @@ import sys
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
+from . import installed
+
 VARIABLE = "LAYERS_DIR"
 PACKAGE = Path(__file__).resolve().parent
 
@@ -84,11 +86,20 @@ class _Nearest:
         if package == __package__ and not name.startswith("_"):
             import difflib
 
+            if name in installed.KERNELS:
+                raise ModuleNotFoundError(
+                    f"No module named {fullname!r}: {installed.missing(name)}", name=fullname
+                )
             folders = [*listed(), *own()]
             known = sorted({n for folder in folders for n in with_file(folder, "__init__.py")})
             if near := difflib.get_close_matches(name, known, n=3, cutoff=0.7):
                 raise ModuleNotFoundError(
                     f"No module named {fullname!r}. Did you mean {' or '.join(f'{package}.{n}' for n in near)}?",
+                    name=fullname,
+                )
+            if not installed.has_kernels():
+                raise ModuleNotFoundError(
+                    f"No module named {fullname!r}. Layers are part of the kernels. {installed.no_kernels()}",
                     name=fullname,
                 )
 

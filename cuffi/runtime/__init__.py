@@ -1,5 +1,10 @@
 """The Python side of a layer: its libraries, C functions, operators and errors."""
 
+from .. import installed
+
+installed.check_threads()
+
+# ruff: noqa: E402
 from ..base.errors import (
     PLAIN,
     CaffeError,

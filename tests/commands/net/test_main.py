@@ -13,6 +13,7 @@ import torch
 from rich.console import Console
 
 from cuffi.commands.net import __main__ as net
+from cuffi.commands.net import porting
 from cuffi.commands.net.compare import Difference
 from cuffi.runtime import CaffeValueError
 from tools.make import clean
@@ -329,14 +330,14 @@ def test_what_is_missing_is_ported_and_built(asked, tmp_path, monkeypatch, fork,
     """Each type that stock Caffe lacks is ported once. If port fails, the command ends."""
     ran, folder = [], tmp_path / "new" / "mine"
     monkeypatch.setattr(
-        net.subprocess,
+        porting.subprocess,
         "run",
         lambda command, **_: ran.append(command[2:]) or SimpleNamespace(returncode=status),
     )
     asked("show", TEXT.replace("Normalize", "Own").replace("Reduction", "Own"), CAFFE=str(fork.root))
     wanted = net.Asked([Settings({"LAYERS_DIR": str(folder)})], verify=False)
     said = io.StringIO()
-    assert net.port_missing(wanted, Console(file=said, width=200)) is (status == 0)
+    assert porting.port_missing(wanted, Console(file=said, width=200)) is (status == 0)
     assert ran == [
         [
             "cuffi.caffe_layers.port",
@@ -353,11 +354,11 @@ def test_what_is_missing_is_ported_and_built(asked, tmp_path, monkeypatch, fork,
     (folder / "own").mkdir()
     (folder / "own" / "__init__.py").write_text('caffe_layer(__name__, "Own")\n')
     ran.clear()
-    assert net.port_missing(wanted, Console(file=said, width=200)) is (status == 0)
+    assert porting.port_missing(wanted, Console(file=said, width=200)) is (status == 0)
     assert ran == [["tools.make.build", "libraries", f"LAYERS_DIR={folder}", "LAYERS=own"]]
     # For the comparison stock types are ported, too.
     wanted.verify, _ = True, ran.clear()
-    net.port_missing(wanted, Console(file=said, width=200))
+    porting.port_missing(wanted, Console(file=said, width=200))
     assert ran[0][-1] == "Convolution BatchNorm Scale"
 
 
@@ -369,14 +370,16 @@ def test_another_trees_layer_does_not_hide_the_forks_own(asked, tmp_path, monkey
     port("Own")
     first, second = tmp_path / "new", port.folder
     monkeypatch.setattr(
-        net.subprocess, "run", lambda command, **_: ran.append(command[2:]) or SimpleNamespace(returncode=0)
+        porting.subprocess,
+        "run",
+        lambda command, **_: ran.append(command[2:]) or SimpleNamespace(returncode=0),
     )
 
     def said(*folders, tree=fork.root):
         asked("show", TEXT.replace("Reduction", "Own"), CAFFE=str(tree))
         text = io.StringIO()
         wanted = net.Asked([Settings({"LAYERS_DIR": str(folder)}) for folder in folders], verify=False)
-        net.port_missing(wanted, Console(file=text, width=200))
+        porting.port_missing(wanted, Console(file=text, width=200))
         return [command[-1] for command in ran if command[0] == "cuffi.caffe_layers.port"], text.getvalue()
 
     assert said(first, second)[0] == ["Normalize"]
@@ -400,11 +403,11 @@ def test_another_trees_layer_does_not_hide_the_forks_own(asked, tmp_path, monkey
 
 def test_the_toolkits_own_is_no_answer_if_port_fails(asked, tmp_path, monkeypatch, fork):
     fork.layer("Normalize")
-    monkeypatch.setattr(net.subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=1))
+    monkeypatch.setattr(porting.subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=1))
     asked("show", OWN, CAFFE=str(fork.root))
     said = io.StringIO()
     wanted = net.Asked([Settings({"LAYERS_DIR": str(tmp_path / "new")})], verify=False)
-    assert not net.port_missing(wanted, Console(file=said, width=200))
+    assert not porting.port_missing(wanted, Console(file=said, width=200))
     assert "Not ported: Normalize. " in said.getvalue()
 
 
@@ -412,7 +415,9 @@ def test_only_what_the_phase_needs_is_ported(asked, tmp_path, monkeypatch, fork)
     """If that cannot be ported, the message names the phase that does not need it."""
     ran = []
     monkeypatch.setattr(
-        net.subprocess, "run", lambda command, **_: ran.append(command[-1]) or SimpleNamespace(returncode=1)
+        porting.subprocess,
+        "run",
+        lambda command, **_: ran.append(command[-1]) or SimpleNamespace(returncode=1),
     )
 
     def said(*rules, phase=None, stages=()):
@@ -423,7 +428,7 @@ def test_only_what_the_phase_needs_is_ported(asked, tmp_path, monkeypatch, fork)
         asked("show", OWN + layers, CAFFE=str(fork.root))
         wanted = net.Asked([Settings({"LAYERS_DIR": str(tmp_path / "new")})], verify=False)
         wanted.phase, wanted.options["stages"], text = phase, stages, io.StringIO()
-        assert not net.port_missing(wanted, Console(file=text, width=200))
+        assert not porting.port_missing(wanted, Console(file=text, width=200))
         return ran.pop(), re.findall("PHASE=.*", text.getvalue())
 
     rules = "phase: TRAIN", "phase: TEST", 'stage: "show"'
@@ -435,7 +440,7 @@ def test_only_what_the_phase_needs_is_ported(asked, tmp_path, monkeypatch, fork)
 
 def test_a_forks_field_of_a_stock_type_is_named(asked, tmp_path, monkeypatch):
     """With its place in the prototxt and in the fork, and what to do if the fork's layer cannot be ported."""
-    monkeypatch.setattr(net.subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=1))
+    monkeypatch.setattr(porting.subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=1))
     text = TEXT.replace("num_output: 4", "num_output: 4 rank: 3")
     (tmp_path / "fork/include/caffe").mkdir(parents=True)
     (tmp_path / "fork/src/caffe").mkdir(parents=True)
@@ -446,9 +451,9 @@ def test_a_forks_field_of_a_stock_type_is_named(asked, tmp_path, monkeypatch):
     said = io.StringIO()
     wrong = r"line 4: .*_param.rank of Conv.*, nor has .*IGNORE=convolution_param.rank"
     with pytest.raises(CaffeValueError, match=f"(?s){wrong}"):
-        net.port_missing(wanted, Console(file=said, width=200))
+        porting.port_missing(wanted, Console(file=said, width=200))
     proto.write_text("message ConvolutionParameter {\n  // rank = 9\n  optional int32 rank = 9;\n}\n")
-    assert not net.port_missing(wanted, Console(file=said, width=200))
+    assert not porting.port_missing(wanted, Console(file=said, width=200))
     assert said.getvalue().splitlines()[-4:] == [
         f"Porting Convolution from {proto.parent}",
         "  line 4: convolution_param.rank of Convolution is a field that stock Caffe does not have. "
@@ -469,19 +474,19 @@ def test_pairs():
 
 def test_stock_caffes_messages_are_made_where_they_are_missing_or_older(tmp_path, monkeypatch):
     ran = []
-    monkeypatch.setattr(net.subprocess, "run", lambda command, **_: ran.append(command[2:]))
+    monkeypatch.setattr(porting.subprocess, "run", lambda command, **_: ran.append(command[2:]))
     monkeypatch.chdir(tmp_path)
     stock, made = tmp_path / "src/caffe/proto/caffe.proto", tmp_path / "cuffi/nets/net/_caffe.desc"
     for file in (stock, made):
         file.parent.mkdir(parents=True)
     stock.write_text("")
     made.with_name("known.proto").write_text("")
-    net.make_messages("core")
+    porting.make_messages("core")
     assert ran and ran[0][0] == "cuffi.caffe_layers.make.proto" and ran[0][-1] == "core/net"
     made.write_text("")
     for age, count in ((10, 1), (-10, 2)):
-        net.os.utime(made, (stock.stat().st_mtime + age,) * 2)
-        net.make_messages("core")
+        porting.os.utime(made, (stock.stat().st_mtime + age,) * 2)
+        porting.make_messages("core")
         assert len(ran) == count
 
 
