@@ -18,7 +18,7 @@ import importlib
 from . import folders as _folders
 from . import installed as _installed
 from . import packages as _packages
-from .version import VERSION as __version__
+from .version import VERSION as __version__  # noqa: F401
 
 _installed.check_versions()
 _folders.install_finder()

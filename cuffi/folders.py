@@ -1,4 +1,4 @@
-"""Folders of layers. LAYERS_DIR lists those of the user, separated by `:`, for make and for Python.
+"""Folders of layers. LAYERS_DIR lists those of the user, separated by `:` (on Windows by `;`), for make and for Python.
 
 A layer foo in one of them is `cuffi.foo`, like one of the toolkit's. If two folders have a foo, the first one wins.
 The toolkit's own folders come last: layers/, and those of the wings.
@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).resolve().parent
 
 def split(text: str) -> list[str]:
     """The folders in the text of LAYERS_DIR."""
-    return [name for name in text.split(":") if name]
+    return [name for name in text.split(os.pathsep) if name]
 
 
 def candidates(folder: str | os.PathLike) -> list[str]:

@@ -1,4 +1,4 @@
-"""What is installed: the distribution cuffi-nets (this file, models and scripts), and perhaps cuffi (kernels, Caffe layers).
+"""What is installed: the distribution cuffi-nets (models and scripts), and perhaps cuffi (kernels, Caffe layers).
 
 Both put their files into the package `cuffi`. It imports the standard library only.
 """

@@ -475,10 +475,9 @@ def test_pairs():
 def test_stock_caffes_messages_are_made_where_they_are_missing_or_older(tmp_path, monkeypatch):
     ran = []
     monkeypatch.setattr(porting.subprocess, "run", lambda command, **_: ran.append(command[2:]))
-    monkeypatch.chdir(tmp_path)
-    stock, made = tmp_path / "src/caffe/proto/caffe.proto", tmp_path / "cuffi/nets/net/_caffe.desc"
-    for file in (stock, made):
-        file.parent.mkdir(parents=True)
+    stock, made = tmp_path / "caffe.proto", tmp_path / "_caffe.desc"
+    monkeypatch.setattr(porting, "STOCK_PROTO", stock)
+    monkeypatch.setattr(porting, "STOCK", SimpleNamespace(path=made))
     stock.write_text("")
     made.with_name("known.proto").write_text("")
     porting.make_messages("core")
