@@ -182,7 +182,7 @@ def test_in_other_precisions_and_in_a_copy():
 def device(request, monkeypatch):
     """A device on which depthwise ones are the toolkit's own kernel. On a CPU torch's would be faster."""
     if request.param == "cpu":
-        monkeypatch.setattr(fused, "_operator", lambda device_type: depthwise_conv)
+        monkeypatch.setattr(fused, "_operator", lambda device_type: (depthwise_conv, activation_number))
     return request.param
 
 
