@@ -1,0 +1,32 @@
+"""Run a net for our own purposes, such as a certificate or a question about shapes, and leave no trace."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import random
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+
+
+@contextlib.contextmanager
+def apart(net) -> Iterator:
+    """A twin of the net in phase TEST, for calls without gradients.
+
+    The twin has the net's parameters. States of recurrent layers, statistics, counters and the modes are its own, and
+    states begin at zero. Afterwards the generators of torch, numpy and Python continue as if nothing had run.
+
+    Raises:
+        CaffeRuntimeError: the net was not built for phase TEST.
+    """
+    shared = [*net.parameters(), net.phases, net.specs]
+    twin = copy.deepcopy(net, {id(value): value for value in shared}).eval()
+    states = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng(), torch.no_grad():
+            yield twin
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])
