@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 from cuffi.depthwise_conv import depthwise_conv
+from cuffi.depthwise_conv.provides_depthwise_convolution import activation_number
 from support.points import DEVICES
 
 from cuffi import caffe_net
