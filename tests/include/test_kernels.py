@@ -109,56 +109,6 @@ def test_a_kernel_has_48_kib_of_dynamic_shared_memory_until_it_asks_for_more(ker
         runs(96, more=4)
 
 
-@pytest.mark.parametrize("way", range(4))
-def test_shared_memory_that_a_kernel_does_not_declare(kernels, device, way):
-    bottom, top = ints(64, device=device, dtype=torch.float32), torch.zeros(64, device=device)
-    kernels["shared"].shared_hidden(bottom, top, way)
-    assert torch.equal(top, bottom.flip(0))
-
-
-@pytest.mark.parametrize(
-    ("bytes", "at"),
-    [(64, 16), (60, 15), (4, 1), (0, 0), (0, 1000), (64, 50_000), (64, -1), (200_000, 50_000)],
-)
-def test_a_launch_has_the_shared_memory_that_it_asks_for(kernels, bytes, at):
-    """After a launch with more, too. Before, the kernel wrote to memory that was not its own."""
-    shared, top = kernels["shared"], torch.zeros(40)
-    shared.shared_allow(top, 220_000)
-    shared.shared_outside(top, 54_999, 220_000)
-    for own in (bytes // 4 - 1, 0):
-        if bytes:
-            shared.shared_outside(top, own, bytes)
-    with pytest.raises(CaffeRuntimeError, match=rf"kernel outside_kernel: .* asked for {bytes} bytes"):
-        shared.shared_outside(top, at, bytes)
-
-
-# ------------------------------------------------------------------- memory of more than one type
-
-
-def test_halves_that_are_loaded_as_float4(kernels, device):
-    bottom = torch.randn(4096, generator=torch.Generator().manual_seed(1)).half().to(device)
-    top = torch.zeros_like(bottom)
-    kernels["promises"].promises_halves_as_float4(bottom.view(torch.int32), top.view(torch.int32), 4096)
-    assert torch.equal(top.cpu(), bottom.cpu().float().relu().half())
-
-
-def test_a_float_that_is_changed_as_an_int(kernels, device):
-    bottom = torch.randn(1000, generator=torch.Generator().manual_seed(1)).to(device)
-    top = torch.zeros_like(bottom)
-    kernels["promises"].promises_float_as_int(bottom, top, 1000)
-    assert torch.equal(top, bottom.abs())
-
-
-def test_numbers_that_are_read_in_smaller_pieces(kernels, device):
-    bottom = ints(1000, device=device, low=-(2**31), high=2**31)
-    top = torch.zeros_like(bottom)
-    kernels["promises"].promises_shared_as_shorts(bottom, top, 1000)
-    assert torch.equal(top.cpu(), bottom.cpu().view(torch.int16).view(-1, 2).sum(1).int())
-    reals = torch.randn(1000, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).to(device)
-    kernels["promises"].promises_double_as_ints(reals, top, 1000)
-    assert torch.equal(top.cpu(), reals.cpu().view(torch.int32).view(-1, 2).long().sum(1).to(torch.int32))
-
-
 # ------------------------------------------------------------------------------------------ barriers
 
 

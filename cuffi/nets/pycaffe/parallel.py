@@ -17,7 +17,7 @@ class Timer:
         self._begin = self._end = 0.0
 
     def _now(self) -> float:
-        if mode.device().type == "cuda":
+        if mode.device().type != "cpu":
             torch.cuda.synchronize(mode.device())
         return time.perf_counter()
 

@@ -213,8 +213,8 @@ class Training:
 
     def _set_random(self, states: Mapping[str, Tensor]) -> None:
         torch.set_rng_state(states["cpu"])
-        if "cuda" in states and self.on_gpu:
-            torch.cuda.set_rng_state(states["cuda"], self.device)
+        if (of_gpu := states.get("cuda")) is not None and self.on_gpu:
+            torch.cuda.set_rng_state(of_gpu, self.device)
 
     def update(self) -> None:
         """One update of the parameters, by their gradients."""
