@@ -23,6 +23,8 @@ from .version import VERSION as __version__  # noqa: F401
 _installed.check_versions()
 _folders.install_finder()
 _packages.adopt(__name__)
+# What is installed here and provides something to a part that does not import it (base/providers.py).
+_providing = _folders.providing
 # Each is imported at its first use, so that `import cuffi` does not import torch.
 _PUBLIC = {
     "load": "loading.load",

@@ -41,6 +41,14 @@ def own() -> list[Path]:
     return [*([first] if first else []), *sorted(f for f in PACKAGE.glob("*/layers") if f.is_dir())]
 
 
+def providing(what: str) -> list[str]:
+    """The modules that provide it (cuffi/base/providers.py): of wings, then of layers."""
+    file = f"provides_{what}.py"
+    wings = sorted(f.parent.name for f in PACKAGE.glob(f"*/{file}"))
+    layers = [name for folder in (*listed(), *own()) for name in with_file(folder, file)]
+    return [f"{__package__}.{name}.{file.removesuffix('.py')}" for name in (*wings, *layers)]
+
+
 def listed() -> list[Path]:
     """The folders that the environment lists now.
 

@@ -16,9 +16,8 @@ from ..base.errors import (
     path_of,
     some,
 )
-from ..base.tracing import explain_onnx, fx_node, refuse_script
+from ..base.tracing import explain_onnx, fx_node, is_fake, refuse_script
 from .extension import raw_stream
-from .launcher import is_fake
 from .layer import Layer
 from .library import FLOATING, backend_of, backends_here
 from .named import name_and_library

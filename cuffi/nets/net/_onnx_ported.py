@@ -16,8 +16,7 @@ import torch
 
 from ...base import CaffeRuntimeError, CaffeValueError
 from ...caffe_files.parameters import Parameters
-from ...caffe_layers.call import CaffeModule
-from .registry import Folders
+from .registry import Folders, is_ported
 
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 DOMAIN, VERSION = "cuffi", 1
@@ -34,10 +33,10 @@ def package(name: str, user: str):
         ) from None
 
 
-def ported(net) -> dict[str, type[CaffeModule]]:
+def ported(net) -> dict[str, type]:
     """The classes of the ported layers that run in the net's phase, by type."""
     every = (module for step in net.phase.graph.steps for module in getattr(net, step.key).modules())
-    return {module.type_name: type(module) for module in every if isinstance(module, CaffeModule)}
+    return {module.type_name: type(module) for module in every if is_ported(module)}
 
 
 def words_for(layers: dict[str, str]) -> str:
