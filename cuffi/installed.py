@@ -69,11 +69,11 @@ def check_threads() -> None:
     """Refuse the kernels in free-threaded Python, whose ABI has no stable part.
 
     Raises:
-        ImportError: this Python is free-threaded.
+        ModuleNotFoundError: this Python is free-threaded. Parts that can do without the kernels do.
     """
     if "t" in getattr(sys, "abiflags", ""):
         major, minor = sys.version_info[:2]
-        raise ImportError(
+        raise ModuleNotFoundError(
             "free-threaded Python cannot load libraries of the stable ABI, as the layers' are: "
             f"use python{major}.{minor} instead of its t variant. The nets run in both"
         )

@@ -99,7 +99,9 @@ def test_a_list_of_paths_on_windows(monkeypatch):
 
 def test_nets_run_without_the_toolkit(monkeypatch, capsys, tmp_path):
     """In this process and in the user's folder."""
-    text = 'input: "x" input_shape { dim: 1 dim: 2 dim: 4 dim: 4 }\nlayer { type: "ReLU" bottom: "x" top: "y" }'
+    text = (
+        'input: "x" input_shape { dim: 1 dim: 2 dim: 4 dim: 4 }\nlayer { type: "ReLU" bottom: "x" top: "y" }'
+    )
     (tmp_path / "a net.prototxt").write_text(text)
     monkeypatch.chdir(tmp_path)
     for name in ("PROTOTXT", "WEIGHTS", "CAFFE", "SHAPES", "PHASE", "LAYERS_DIR"):
