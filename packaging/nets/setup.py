@@ -44,11 +44,17 @@ def write_messages(descriptor: Path, place: Path) -> None:
     command += ["--layer-dir", str(ROOT / "cuffi" / "nets" / "net"), "--descriptor", str(descriptor)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
     done = subprocess.run(
-        [*command, "--include-dir", str(place / "include")], cwd=ROOT, env=environment, capture_output=True, text=True
+        [*command, "--include-dir", str(place / "include")],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     if done.returncode:
         last = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
-        raise SystemExit(f"cuffi-nets: the messages of Caffe were not made: {last}. It needs: pip install grpcio-tools")
+        raise SystemExit(
+            f"cuffi-nets: the messages of Caffe were not made: {last}. It needs: pip install grpcio-tools"
+        )
 
 
 class Sdist(sdist):
