@@ -49,7 +49,7 @@ include mk/literal.mk
 # ------------------------------------------------------------------------------------------ targets
 # Recipes get the settings in the environment, so that neither make nor a shell interprets their text.
 TOOL := "$$PYTHON" -m tools.
-CUFFI := "$$PYTHON" -m cuffi.
+CUFFI := "$$PYTHON" -m cuffi --make
 # Did the user name the Python? (tools/make/requirements.py)
 export PYTHON_NAMED := $(if $(filter file,$(origin PYTHON)),,1)
 # With `make -C toolkit`, printed commands must work in the user's folder.
@@ -74,28 +74,28 @@ bench:  ## measure the layers and their peers; LAYER=x for one
 	@"$$PYTHON" benchmarks/run.py $${LAYER:+"$$LAYER"}
 
 new:  ## LAYER=foo: start a native layer
-	@$(TOOL)new_layer --layers-dir "$$LAYERS_DIR" --from="$$FROM" -- "$$LAYER"
+	@$(CUFFI) new
 
 port:  ## CAFFE=/path/to/fork TYPE=Normalize [NAME= FORCE=1]: take layers out of a Caffe fork, unedited; TYPE=all for all
-	+@$(CUFFI)caffe_layers.port --caffe="$$CAFFE" --layers-dir "$$LAYERS_DIR" --name="$$NAME" $${FORCE:+--force} -- "$$TYPE"
+	+@$(CUFFI) port
 
 ffi:  ## EXT="/path/to/extension ...": build extensions of torch.utils.ffi (2017, 2018), unedited; print a table
-	+@$(CUFFI)old_torch.make
+	+@$(CUFFI) ffi
 
 verify:  ## LAYER=x [PARAM= SHAPES= TYPE=]: compare a Caffe layer's CPU code, kernels and finite differences
-	+@$(TOOL)make.build verify
+	+@$(CUFFI) verify
 
 net:  ## PROTOTXT=x [WEIGHTS=x.caffemodel CAFFE=/path/to/fork]: port what a net needs, run it, print a table
-	+@$(CUFFI)commands.net show
+	+@$(CUFFI) net
 
 verify-net:  ## PROTOTXT=x CAFFE=/path/to/fork: compare a net by torch with the fork's own code, blob by blob
-	+@$(CUFFI)commands.net verify
+	+@$(CUFFI) net verify
 
 onnx:  ## PROTOTXT=x WEIGHTS=x.caffemodel [ONNX=x.onnx]: write a net as ONNX, and compare every blob
-	+@$(CUFFI)commands.net onnx
+	+@$(CUFFI) onnx
 
 train:  ## SOLVER=solver.prototxt [WEIGHTS=x.caffemodel RESUME=1 PYTHON_LAYERS=1]: train a Caffe net as `caffe train` did
-	@"$$PYTHON" -m cuffi.train $${WEIGHTS:+--weights "$$WEIGHTS"} $${RESUME:+--resume} \
+	@"$$PYTHON" -m cuffi train $${WEIGHTS:+--weights "$$WEIGHTS"} $${RESUME:+--resume} \
 	  $${CALLED_IN:+--directory "$$CALLED_IN"} -- "$$SOLVER"
 
 caffetest:  ## CAFFE=/path/to/fork TEST=test_pooling_layer.cpp (or all) [FILTER=]: run the fork's own layer tests, unedited

@@ -1,6 +1,8 @@
-"""pip runs this: `make`, and then it installs the package `cuffi` with the layers, their libraries and the make rules.
+"""The distribution cuffi: `make`, and then the kernels' part of the package `cuffi`, with libraries and make rules.
 
-The folder layers/ becomes cuffi/layers/, and the Makefile, the headers and the tools cuffi/_toolkit/.
+The folder layers/ becomes cuffi/layers/, and the Makefile, the headers and the tools cuffi/_toolkit/. The other files
+of the package are those of the distribution cuffi-nets (tools/make/distributions.py), which this one requires in the
+same version: from a checkout the project packaging/nets, from an sdist a release. An editable install has all files.
 """
 
 import atexit
@@ -25,8 +27,15 @@ if "t" in sys.abiflags:
         f"install into python{sys.version_info[0]}.{sys.version_info[1]}, not its t variant"
     )
 
+if sys.platform != "linux":
+    raise SystemExit(
+        f"{NAME}: the kernels are built on Linux, this is {sys.platform}. Nets, dnn and pycaffe: pip install cuffi-nets"
+    )
+
 from tools.make import metadata  # noqa: E402
 from tools.make.backends import BACKENDS  # noqa: E402
+from tools.make.distributions import is_of_nets  # noqa: E402
+from tools.make.requirements import file_of, lines_of  # noqa: E402
 from tools.make.settings import from_environment  # noqa: E402
 
 # The oldest CPython whose stable ABI the libraries use (build_ffi.py).
@@ -42,6 +51,10 @@ __path__ = [str(Path(__file__).resolve().parents[2])]
 __file__ = str(Path(__path__[0], "__init__.py"))
 exec(compile(Path(__file__).read_bytes(), __file__, "exec"))
 '''
+NETS = ROOT / "packaging" / "nets"
+IS_SDIST = (ROOT / "PKG-INFO").exists()
+# packaging/backend.py sets it.
+EDITABLE = os.environ.get("CUFFI_EDITABLE") == "1"
 NOT_INSTALLED = shutil.ignore_patterns("__pycache__", "*.pyc", "*.partial", ".*")
 
 
@@ -60,8 +73,19 @@ class Build(build_py):
         if not self.editable_mode:
             self._add_rules(Path(self.build_lib, NAME, "_toolkit"))
 
+    def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
+        """Leaves out the files of cuffi-nets."""
+        found = super().find_package_modules(package, package_dir)
+        return found if EDITABLE or package != NAME else [m for m in found if not is_of_nets(f"{m[1]}.py")]
+
+    def check_package(self, package: str, package_dir: str) -> str | None:
+        """The folder cuffi/ has its __init__.py from cuffi-nets."""
+        return None if package == NAME else super().check_package(package, package_dir)
+
     def find_data_files(self, package: str, src_dir: str) -> list[str]:
         """Leaves out libraries of an earlier build, of a backend or a layer that this build did not make."""
+        if package == NAME and not EDITABLE:
+            return []
         layer, wanted = package.rpartition(".")[2], os.environ.get("LAYERS", "").split()
         made, _ = from_environment([])
         kept = made.backends if not wanted or layer in wanted else []
@@ -77,6 +101,7 @@ class Build(build_py):
             elif (ROOT / part).exists():
                 target.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / part, target / part)
+        (target / "VERSION").write_text(VERSION + "\n")
         (target / "COMMIT").write_text(metadata.commit() + "\n")
         (target / NAME).mkdir()
         (target / NAME / "__init__.py").write_text(SHIM)
@@ -90,17 +115,37 @@ class Binary(Distribution):
 
 
 def packages() -> list[str]:
-    """All folders below cuffi/ with Python in them, and the layers of layers/, as packages of cuffi."""
+    """The folders below cuffi/ with Python in them, and the layers of layers/, as packages of cuffi."""
     own = {f.parent.relative_to(ROOT) for f in (ROOT / NAME).rglob("*.py")}
+    own = {folder for folder in own if EDITABLE or not is_of_nets("/".join(folder.parts[1:2]))}
     layers = {Path(NAME, f.parent.relative_to(ROOT)) for f in (ROOT / "layers").rglob("*/*.py")}
     return sorted(".".join(folder.parts) for folder in own | layers if "build" not in folder.parts)
 
 
+def required() -> list[str]:
+    """What pip installs, too: cuffi-nets of this version, the checkout's own where this is a checkout."""
+    kernels = [*lines_of(file_of("run")), *lines_of(file_of("build"))]
+    if EDITABLE:
+        return kernels
+    return [f"cuffi-nets=={VERSION}" if IS_SDIST else f"cuffi-nets @ {NETS.as_uri()}", *kernels]
+
+
+def version() -> str:
+    read: dict = {}
+    exec((ROOT / NAME / "version.py").read_text(encoding="utf-8"), read)
+    return read["VERSION"]
+
+
+VERSION = version()
 # setuptools' own build folder is removed: a file that stays there would go into the next wheel.
 (ROOT / "build").mkdir(exist_ok=True)
 MADE = Path(tempfile.mkdtemp(prefix="pip-", dir=ROOT / "build"))
 atexit.register(shutil.rmtree, MADE, ignore_errors=True)
 setup(
+    version=VERSION,
+    install_requires=required(),
+    extras_require={name: lines_of(file_of(name)) for name in ("data", "onnx", "pycaffe")},
+    entry_points={"console_scripts": ["cuffi = cuffi.commands.main:main"]} if EDITABLE else {},
     distclass=Binary,
     cmdclass={"build_py": Build},
     packages=packages(),

@@ -13,19 +13,17 @@ Layers in the folders of LAYERS_DIR are imported in the same way: `from cuffi.my
 """
 
 import importlib
-import sys
-
-if "t" in getattr(sys, "abiflags", ""):
-    raise ImportError(
-        "free-threaded Python cannot load libraries of the stable ABI, as the layers' are: "
-        f"use python{sys.version_info[0]}.{sys.version_info[1]} instead of its t variant"
-    )
 
 from . import folders as _folders
+from . import installed as _installed
 from . import packages as _packages
+from .version import VERSION as __version__  # noqa: F401
 
+_installed.check_versions()
 _folders.install_finder()
 _packages.adopt(__name__)
+# What is installed here and provides something to a part that does not import it (base/providers.py).
+_providing = _folders.providing
 # Each is imported at its first use, so that `import cuffi` does not import torch.
 _PUBLIC = {
     "load": "loading.load",
@@ -49,6 +47,9 @@ def __getattr__(name: str):
     if name.startswith("_"):
         raise AttributeError(name)
     if name in _PUBLIC:
+        wing = _PUBLIC[name].partition(".")[0]
+        if not _folders.is_part(wing):
+            raise ImportError(_installed.missing(name))
         return getattr(importlib.import_module(f".{_PUBLIC[name]}", __name__), name)
     if _folders.is_part(name):
         return importlib.import_module(f".{name}", __name__)
@@ -56,8 +57,11 @@ def __getattr__(name: str):
     known = sorted({name for folder in folders for name in _folders.with_file(folder, "__init__.py")})
     if name in known:
         return importlib.import_module(f".{name}", __name__)
+    if name in _installed.KERNELS:
+        raise ImportError(_installed.missing(name))
     raise AttributeError(f"no layer {name!r}. There are: {', '.join(known)}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC})
+    here = {name for name, place in _PUBLIC.items() if _folders.is_part(place.partition(".")[0])}
+    return sorted({*globals(), *here})

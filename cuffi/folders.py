@@ -1,4 +1,4 @@
-"""Folders of layers. LAYERS_DIR lists those of the user, separated by `:`, for make and for Python.
+"""Folders of layers. LAYERS_DIR lists those of the user, separated by `:` (on Windows by `;`), for make and for Python.
 
 A layer foo in one of them is `cuffi.foo`, like one of the toolkit's. If two folders have a foo, the first one wins.
 The toolkit's own folders come last: layers/, and those of the wings.
@@ -10,13 +10,15 @@ import sys
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
+from . import installed
+
 VARIABLE = "LAYERS_DIR"
 PACKAGE = Path(__file__).resolve().parent
 
 
 def split(text: str) -> list[str]:
     """The folders in the text of LAYERS_DIR."""
-    return [name for name in text.split(":") if name]
+    return [name for name in text.split(os.pathsep) if name]
 
 
 def candidates(folder: str | os.PathLike) -> list[str]:
@@ -37,6 +39,14 @@ def own() -> list[Path]:
         (f for f in (PACKAGE.parent / "layers", PACKAGE / "layers") if (f / "sigmoid").is_dir()), None
     )
     return [*([first] if first else []), *sorted(f for f in PACKAGE.glob("*/layers") if f.is_dir())]
+
+
+def providing(what: str) -> list[str]:
+    """The modules that provide it (cuffi/base/providers.py): of wings, then of layers."""
+    file = f"provides_{what}.py"
+    wings = sorted(f.parent.name for f in PACKAGE.glob(f"*/{file}"))
+    layers = [name for folder in (*listed(), *own()) for name in with_file(folder, file)]
+    return [f"{__package__}.{name}.{file.removesuffix('.py')}" for name in (*wings, *layers)]
 
 
 def listed() -> list[Path]:
@@ -84,11 +94,20 @@ class _Nearest:
         if package == __package__ and not name.startswith("_"):
             import difflib
 
+            if name in installed.KERNELS:
+                raise ModuleNotFoundError(
+                    f"No module named {fullname!r}: {installed.missing(name)}", name=fullname
+                )
             folders = [*listed(), *own()]
             known = sorted({n for folder in folders for n in with_file(folder, "__init__.py")})
             if near := difflib.get_close_matches(name, known, n=3, cutoff=0.7):
                 raise ModuleNotFoundError(
                     f"No module named {fullname!r}. Did you mean {' or '.join(f'{package}.{n}' for n in near)}?",
+                    name=fullname,
+                )
+            if not installed.has_kernels():
+                raise ModuleNotFoundError(
+                    f"No module named {fullname!r}. Layers are part of the kernels. {installed.no_kernels()}",
                     name=fullname,
                 )
 

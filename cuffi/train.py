@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from .base import CaffeError
-from .folders import VARIABLE
+from .folders import VARIABLE, split
 from .nets.solver import CaffeOptimizer, CaffeSchedule, caffe_solver
 from .nets.solver.solverstate import load_solverstate, save_solverstate
 from .nets.solver.training import Training
@@ -31,13 +31,11 @@ __all__ = [
 ]
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: list[str] | None = None, name: str = f"python -m {__package__}.train") -> int:
     """The command. Returns its exit status: 0, or 1 for an error that is printed."""
     import torch
 
-    parser = argparse.ArgumentParser(
-        prog=f"python -m {__package__}.train", description="Train a Caffe net by its solver file."
-    )
+    parser = argparse.ArgumentParser(prog=name, description="Train a Caffe net by its solver file.")
     parser.add_argument("solver", help="solver.prototxt")
     parser.add_argument("--weights", help=".caffemodel files to start from, separated by ,")
     parser.add_argument("--snapshot", help="continue from this .solverstate")
@@ -52,7 +50,9 @@ def main(arguments: list[str] | None = None) -> int:
         help="run the net's Python layers, which can do anything; or PYTHON_LAYERS=1 in the environment",
     )
     parser.add_argument(
-        "--python-path", default=os.environ.get("PYTHON_PATH", ""), help="their folders, separated by :"
+        "--python-path",
+        default=os.environ.get("PYTHON_PATH", ""),
+        help=f"their folders, separated by {os.pathsep}",
     )
     parser.add_argument("--directory", help="relative paths begin here; default: the working directory")
     given = parser.parse_args(arguments)
@@ -62,15 +62,14 @@ def main(arguments: list[str] | None = None) -> int:
     amp = getattr(torch, given.amp) if given.amp else None
     options: dict = {"python_layers": given.python_layers}
     if given.python_layers and given.python_path:
-        options["python_path"] = given.python_path.split(":")
+        options["python_path"] = given.python_path.split(os.pathsep)
     if given.weights:
         options["weights"] = given.weights.split(",")
     try:
         if given.directory:
             given.solver = _from(given.directory, given.solver)
             if VARIABLE in os.environ:  # these folders are relative to where make runs
-                folders = os.environ[VARIABLE].split(":")
-                os.environ[VARIABLE] = ":".join(os.path.abspath(folder) for folder in folders if folder)
+                os.environ[VARIABLE] = os.pathsep.join(map(os.path.abspath, split(os.environ[VARIABLE])))
             os.chdir(given.directory)
         training = Training(given.solver, device=given.device, amp=amp, workers=given.workers, **options)
         if given.snapshot or given.resume:

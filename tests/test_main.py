@@ -1,16 +1,15 @@
-"""`python -m cuffi`: the folder on stdout, for scripts, and the versions on stderr."""
+"""`python -m cuffi` is the command `cuffi`. `cuffi folder` prints the folder alone, for make."""
 
 import os
 import subprocess
 import sys
 
-import torch
 from conftest import ROOT
 
 
-def run(**environment):
+def run(*arguments: str, **environment):
     return subprocess.run(
-        [sys.executable, "-m", "cuffi"],
+        [sys.executable, "-m", "cuffi", *arguments],
         cwd=ROOT,
         env={**os.environ, **environment},
         capture_output=True,
@@ -19,12 +18,10 @@ def run(**environment):
     )
 
 
+def test_without_arguments_it_lists_the_commands():
+    assert run().stdout.startswith("usage: cuffi COMMAND")
+
+
 def test_the_folder_alone_is_on_stdout():
-    assert run().stdout == f"{ROOT}\n"
-
-
-def test_versions_are_on_stderr():
-    told = run(CXX=f"{sys.executable} -I", NVCC="no-such-nvcc").stderr
-    assert f"torch {torch.__version__}" in told
-    assert f"-I: Python {sys.version.split()[0]}" in told
-    assert "no-such-nvcc: not found" in told
+    done = run("folder")
+    assert done.stdout == f"{ROOT}\n" and not done.stderr

@@ -1,47 +1,26 @@
 """pip: the wheel's name and content, and that it works outside of the checkout."""
 
 import importlib.util
+import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
+from email import message_from_bytes
+from email.message import Message
 from pathlib import Path
 
 import pytest
 from support import python_with_torch
-from support.workshop import made_once
+from support.wheels import NETS, pip
+
+import cuffi
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("setuptools") is None, reason="setuptools is not installed"
 )
-
-
-@pytest.fixture(scope="module")
-def wheel(shared_folder):
-    """A wheel with one layer, for the host."""
-
-    def make(folder: Path) -> None:
-        command = [sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-deps", "--no-build-isolation"]
-        environment = os.environ | {"LAYERS": "round", "NVCC": ""}
-        done = subprocess.run(
-            [*command, "-w", str(folder)], capture_output=True, text=True, timeout=500, env=environment
-        )
-        assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
-
-    (made,) = made_once(shared_folder / "wheel", make).glob("*.whl")
-    return made
-
-
-@pytest.fixture(scope="module")
-def site(shared_folder, wheel):
-    """The folder where it is installed."""
-
-    def install(folder: Path) -> None:
-        command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target"]
-        subprocess.run([*command, str(folder), str(wheel)], check=True)
-
-    return made_once(shared_folder / "site", install)
 
 
 def python(site: Path, script: str, cwd: Path, with_torch: bool = True) -> str:
@@ -56,13 +35,24 @@ def python(site: Path, script: str, cwd: Path, with_torch: bool = True) -> str:
     return done.stdout.strip()
 
 
-def test_a_wheel_says_what_is_true_of_it(wheel):
-    assert "-cp310-abi3-linux_" in wheel.name
-    names = set(zipfile.ZipFile(wheel).namelist())
+def names_in(wheel: Path) -> set[str]:
+    return {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+
+
+def metadata_of(wheel: Path) -> Message:
+    archive = zipfile.ZipFile(wheel)
+    (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    return message_from_bytes(archive.read(name))
+
+
+def test_a_wheel_says_what_is_true_of_it(kernels_wheel):
+    assert "-cp310-abi3-linux_" in kernels_wheel.name
+    names = names_in(kernels_wheel)
     libraries = {name for name in names if name.endswith(".so")}
     assert libraries == {"cuffi/layers/round/_host.abi3.so", "cuffi/runtime/_call.abi3.so"}
     for wanted in (
         "cuffi/_toolkit/Makefile",
+        "cuffi/_toolkit/VERSION",
         "cuffi/_toolkit/include/caffe_cuda_macro.h",
         "cuffi/_toolkit/tools/cuda/to_host.py",
         "cuffi/loading/load.py",
@@ -71,6 +61,61 @@ def test_a_wheel_says_what_is_true_of_it(wheel):
     ):
         assert wanted in names
     assert not [name for name in names if name.endswith((".pyc", ".partial", ".o"))]
+
+
+def test_two_distributions_never_write_one_file(kernels_wheel, nets_wheel):
+    kernels, nets = names_in(kernels_wheel), names_in(nets_wheel)
+    assert not kernels & nets
+    # Together they have every file of the package.
+    here = {f.relative_to(ROOT).as_posix() for f in (ROOT / "cuffi").rglob("*.py")}
+    assert not {name for name in here if "/build/" not in name} - kernels - nets
+
+
+def test_the_kernels_need_the_nets_of_the_same_version(kernels_wheel, nets_wheel):
+    """From a checkout they are the checkout's own, so no index is needed."""
+    kernels, nets = metadata_of(kernels_wheel), metadata_of(nets_wheel)
+    assert kernels["Version"] == nets["Version"] == cuffi.__version__
+    assert f"cuffi-nets @ {NETS.as_uri()}" in kernels.get_all("Requires-Dist")
+
+
+def test_one_command_installs_both_from_a_checkout(tmp_path, kernels_wheel):
+    """pip resolves what `pip install .` would: of the two, only this checkout's files."""
+    report = tmp_path / "report.json"
+    done = pip("install", "--dry-run", "--no-build-isolation", "--no-index", "--ignore-installed", "--no-deps",
+               "--report", str(report), *metadata_of(kernels_wheel).get_all("Requires-Dist")[:1])  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads(report.read_text())["install"]
+    assert found["metadata"]["name"] == "cuffi-nets" and found["download_info"]["url"] == NETS.as_uri()
+
+
+@pytest.mark.parametrize("stamp", ["9.9.9", None])
+def test_another_version_beside_it_is_one_line(site, tmp_path, stamp):
+    place = tmp_path / "site"
+    shutil.copytree(site, place, ignore=shutil.ignore_patterns("include", "src", "caffe_layers"))
+    file = place / "cuffi" / "_toolkit" / "VERSION"
+    file.write_text(f"{stamp}\n") if stamp else file.unlink()
+    done = subprocess.run(
+        [sys.executable, "-c", "import cuffi"], capture_output=True, text=True, cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(place), "LAYERS_DIR": ""},
+    )  # fmt: skip
+    version = cuffi.__version__
+    said = f"cuffi-nets {version} is beside cuffi {stamp or 'of an older version'}: pip install --upgrade "
+    assert (
+        done.stderr.strip().splitlines()[-1]
+        == f'ImportError: {said}"cuffi=={version}" "cuffi-nets=={version}"'
+    )
+
+
+def test_half_an_install_is_one_line(site, tmp_path):
+    place = tmp_path / "site"
+    shutil.copytree(site, place, ignore=shutil.ignore_patterns("include", "src", "caffe_layers"))
+    shutil.rmtree(place / "cuffi" / "loading")
+    done = subprocess.run(
+        [sys.executable, "-c", "from cuffi import load_inline"], capture_output=True, text=True, cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(place), "LAYERS_DIR": ""},
+    )  # fmt: skip
+    assert "load_inline: " in done.stderr.strip().splitlines()[-1]
+    assert "pip install --upgrade cuffi cuffi-nets" in done.stderr.strip().splitlines()[-1]
 
 
 def test_it_works_away_from_the_checkout(site, tmp_path):
@@ -112,7 +157,7 @@ def test_its_make_builds_a_folder_that_imports_it(site, tmp_path):
         'extern "C" int five(float* top, void* stream) { top[0] = 5; return 0; }\n'
     )
     (layer / "__init__.py").write_text("from cuffi import Layer\n\nlayer = Layer(__name__)\n")
-    root = python(site, "import runpy; runpy.run_module('cuffi', run_name='__main__')", tmp_path)
+    root = python(site, "from cuffi.commands.main import main; main(['folder'])", tmp_path)
     assert Path(root) == site / "cuffi" / "_toolkit"
     make = [
         "make",
@@ -139,11 +184,13 @@ def test_its_make_builds_a_folder_that_imports_it(site, tmp_path):
         assert done.returncode and said in done.stdout, done.stdout + done.stderr
 
 
-def test_a_free_threaded_python_is_told():
-    script = "import sys; sys.abiflags = 't'; import cuffi"
+def test_free_threaded_python_has_no_kernels():
+    """It imports the package, and runs nets."""
+    script = "import sys; sys.abiflags = 't'; import cuffi; print(cuffi.__version__, flush=True); cuffi.load_inline"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("ImportError: free-threaded Python cannot load libraries of the stable ABI")
+    assert done.stdout == f"{cuffi.__version__}\n"
+    assert "free-threaded Python cannot load libraries of the stable ABI" in last
     assert f"use python{sys.version_info[0]}.{sys.version_info[1]} instead of its t variant" in last
 
 

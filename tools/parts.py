@@ -4,8 +4,9 @@ Importing the package would take longer than a second make. In an installed tool
 """
 
 import functools
-import importlib.util
+import importlib
 import os
+import sys
 from types import ModuleType
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -15,9 +16,11 @@ _PLACES = (os.path.join(_ROOT, "cuffi"), os.path.join(_ROOT, ".."))
 
 @functools.cache
 def part(name: str) -> ModuleType:
-    """The module cuffi/<name>.py. It may import the standard library only."""
-    path = next(filter(os.path.exists, (os.path.join(place, f"{name}.py") for place in _PLACES)))
-    spec = importlib.util.spec_from_file_location(f"_{name.replace('/', '_')}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """The module cuffi/<name>.py. It may import the standard library, rich, and the parts beside it."""
+    place = next(place for place in _PLACES if os.path.exists(os.path.join(place, f"{name}.py")))
+    words = name.split("/")
+    for count in range(len(words)):  # packages of these folders whose __init__.py does not run
+        package = ModuleType(".".join(["_cuffi", *words[:count]]))
+        package.__path__ = [os.path.join(place, *words[:count])]
+        sys.modules.setdefault(package.__name__, package)
+    return importlib.import_module(".".join(["_cuffi", *words]))

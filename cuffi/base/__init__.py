@@ -11,7 +11,7 @@ from .errors import (
     path_of,
     some,
 )
-from .tracing import explain_onnx, fx_node, refuse_script
+from .tracing import explain_onnx, fx_node, is_fake, refuse_script
 
 __all__ = [
     "PLAIN",
@@ -23,6 +23,7 @@ __all__ = [
     "dtype_name",
     "explain_onnx",
     "fx_node",
+    "is_fake",
     "path_of",
     "refuse_script",
     "some",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import secrets
@@ -11,6 +10,11 @@ import stat
 from collections.abc import Generator
 from pathlib import Path
 from typing import BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # Windows, where an open file can be neither removed nor replaced
+    fcntl = None
 
 
 def named_by(path: str | os.PathLike, name: str) -> str | None:
@@ -48,17 +52,21 @@ def written_whole(path: str | os.PathLike) -> Generator[BinaryIO]:
             yield file
         return
     if known is not None:
-        os.close(os.open(path, os.O_WRONLY))  # a file that the user may not write to is refused
+        open(path, "ab").close()  # a file that the user may not write to is refused
     folder, name = os.path.split(os.path.realpath(path))
     with _named(path):
         _sweep(folder)
-        partial, descriptor = _opened(os.path.join(folder, name[:100]))
+        file = _opened(os.path.join(folder, name[:100]))
+        partial = file.name
         try:
-            with open(descriptor, "wb") as file:
+            with file:
                 if known is not None:
-                    os.fchmod(descriptor, stat.S_IMODE(known.st_mode))
+                    os.chmod(partial, stat.S_IMODE(known.st_mode))
                 yield file
                 file.flush()
+                if fcntl:  # before the file is closed, because that ends the lock
+                    os.replace(partial, os.path.join(folder, name))
+            if not fcntl:
                 os.replace(partial, os.path.join(folder, name))
         except BaseException:
             with contextlib.suppress(OSError):
@@ -77,16 +85,21 @@ def _named(path: str) -> Generator[None]:
         raise
 
 
-def _opened(base: str) -> tuple[str, int]:
-    """(path, descriptor) of a new partial file. It is locked as long as its process lives."""
+def _opened(base: str) -> BinaryIO:
+    """A new partial file. It is locked as long as its process lives."""
     while True:
-        partial = f"{base}.{secrets.token_hex(8)}.partial"
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        file = open(f"{base}.{secrets.token_hex(8)}.partial", "xb")  # noqa: SIM115 - the caller closes it
         with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)  # waits while another sweeps it
-        if os.fstat(descriptor).st_nlink:
-            return partial, descriptor
-        os.close(descriptor)  # another process has swept it before it was locked
+            _lock(file, wait=True)  # while another sweeps it
+        if os.fstat(file.fileno()).st_nlink:
+            return file
+        file.close()  # another process has swept it before it was locked
+
+
+def _lock(file: BinaryIO, wait: bool = False) -> None:
+    """Lock an open file. OSError if another process has it, and this one does not wait."""
+    if fcntl:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
 
 
 def _sweep(folder: str) -> None:
@@ -98,9 +111,9 @@ def _sweep(folder: str) -> None:
     for name in found:
         partial = os.path.join(folder, name)
         with contextlib.suppress(OSError):  # a lock that another process holds is an error, too
-            descriptor = os.open(partial, os.O_WRONLY | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.unlink(partial)
-            finally:
-                os.close(descriptor)
+            if not fcntl:
+                os.unlink(partial)  # of a file that is open, Windows refuses it
+            elif not os.path.islink(partial):
+                with open(partial, "r+b") as file:
+                    _lock(file)
+                    os.unlink(partial)

@@ -42,6 +42,11 @@ def is_recorded(arguments) -> bool:
     )
 
 
+def is_fake(value) -> bool:
+    """Is it a tensor without data, for computing shapes?"""
+    return isinstance(value, Tensor) and isinstance(value, torch._subclasses.FakeTensor)
+
+
 def traces_before_dispatch() -> bool:
     """Does the tracer of make_fx(pre_dispatch=True) watch? torch does not list it among the dispatch modes."""
     if torch.compiler.is_dynamo_compiling():  # dynamo, which is no such tracer, cannot read the next line

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from ..base import CaffeRuntimeError, CaffeTypeError, CaffeValueError, some
 from ..base.shown import command
+from ..installed import has_kernels
 from .prototxt import Field, Node, integer, parse, render
 from .upgrade import upgraded
 
@@ -98,7 +99,11 @@ class Parameters:
         if not self.path.is_file():
             raise CaffeRuntimeError(
                 f"{self.name}: not built: {self.path} is missing. "
-                f"Type `{command('make', f'LAYERS={self.name}')}` in the toolkit's folder."
+                + (
+                    f"Type `{command('make', f'LAYERS={self.name}')}` in the toolkit's folder."
+                    if has_kernels()
+                    else "Install again: pip install --force-reinstall --no-deps cuffi-nets"
+                )
             )
         return _message_class(self.path, self.path.stat().st_mtime_ns, f"caffe.{name}")
 

@@ -1,1 +1,1 @@
-"""Commands that join wings: what `make net` and `make onnx` run."""
+"""The command `cuffi`: main.py runs it, table.py lists its commands, run.py starts each."""

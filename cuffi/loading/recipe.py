@@ -15,7 +15,7 @@ from ..backends import BACKENDS
 from ..runtime import CaffeTypeError, CaffeValueError, backends_here
 from . import cache, private, races, toolkit
 from .cache import Entry
-from .run_make import CaffeBuildError, Progress, make
+from .run_make import CaffeBuildError, Progress, check_can_build, make
 
 # The __init__.py for a folder without one.
 INIT = '''"""Written by load: the functions that {name}.h declares."""
@@ -88,6 +88,7 @@ class Recipe:
             (sources / path).parent.mkdir(parents=True, exist_ok=True)
             (sources / path).write_bytes(content)
         try:
+            check_can_build(self.settings)
             self.prepare(folder)
             own = {"LAYERS_DIR": str(folder.parent), "LAYERS": self.name}
             own |= {"BUILD": str(entry.for_make(entry.build)), "PYTHON": sys.executable}

@@ -13,8 +13,10 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from ..base.shown import command
 from ..runtime import CaffeRuntimeError
 from . import toolkit
 
@@ -25,6 +27,8 @@ FAILED = re.compile(r"  FAIL  (.*): all of it in (.*)")
 NO_HOST = "No host library: "
 # A linker that maps its output into memory is killed by SIGBUS (7) on a full tmpfs.
 FULL = re.compile(re.escape(os.strerror(errno.ENOSPC)) + r"|terminated with signal 7\b")
+# A package in a file of requirements.
+PACKAGE = re.compile(r"^([A-Za-z][\w.-]*)", re.M)
 # The most lines of a compiler's output in an exception.
 MOST_LINES = 120
 
@@ -41,6 +45,35 @@ class CaffeBuildError(CaffeRuntimeError):
         self.output = output
 
 
+def check_can_build(settings: dict[str, str]) -> None:
+    """Check that the programs and the packages of a build are here.
+
+    Args:
+        settings: make's settings, by name.
+
+    Raises:
+        CaffeRuntimeError: one is missing. The text is one line.
+    """
+    make = shutil.which("make") or shutil.which("gmake")
+    for needed, found in (("make", make), *((c, shutil.which(c)) for c in settings["CXX"].split()[:1])):
+        if not found:
+            raise CaffeRuntimeError(
+                f"load: there is no {needed!r}: building a layer needs make and a C++ compiler"
+            )
+    text = (toolkit.root() / "requirements" / "build.txt").read_text(encoding="utf-8")
+    if lacking := [name for name in PACKAGE.findall(text) if not _is_installed(name)]:
+        raise CaffeRuntimeError(
+            f"load: building a layer needs Python packages that are missing: {command('pip', 'install', *lacking)}"
+        )
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return bool(version(package))
+    except PackageNotFoundError:
+        return False
+
+
 def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock: int) -> None:
     """Run the toolkit's make.
 
@@ -54,19 +87,14 @@ def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock:
         CaffeBuildError: with the failed step's log.
         OSError: the disk is full.
     """
-    program = shutil.which("make") or shutil.which("gmake")
-    for needed, found in (("make", program), *((c, shutil.which(c)) for c in settings["CXX"].split()[:1])):
-        if not found:
-            raise CaffeRuntimeError(
-                f"load: there is no {needed!r}: building a layer needs make and a C++ compiler"
-            )
+    program = shutil.which("make") or shutil.which("gmake") or "make"
     # -k: a kernel that the host cannot run must not stop the build for the GPU.
-    command = [program, "-C", str(toolkit.root()), "--no-print-directory", "-k", f"-j{os.cpu_count() or 2}"]
-    command += [*goals, *(f"{name}={value}" for name, value in settings.items())]
+    words = [program, "-C", str(toolkit.root()), "--no-print-directory", "-k", f"-j{os.cpu_count() or 2}"]
+    words += [*goals, *(f"{name}={value}" for name, value in settings.items())]
     # Without the options of a make that runs this process.
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         errors="replace", env=environment, pass_fds=(lock,), start_new_session=True, umask=0o077)  # fmt: skip
     try:
         lines = list(_told(process.stdout, progress))

@@ -25,7 +25,7 @@ def root() -> Path:
     """The folder of the Makefile."""
     if folder := _edge.root():
         return folder
-    # Imported here, because it imports torch, which `python -m cuffi` does not need.
+    # Imported here, because it imports torch, which `cuffi folder` does not need.
     from ..runtime import CaffeRuntimeError
 
     raise CaffeRuntimeError(

@@ -1,5 +1,10 @@
 """The Python side of a layer: its libraries, C functions, operators and errors."""
 
+from .. import installed
+
+installed.check_threads()
+
+# ruff: noqa: E402
 from ..base.errors import (
     PLAIN,
     CaffeError,
@@ -11,9 +16,8 @@ from ..base.errors import (
     path_of,
     some,
 )
-from ..base.tracing import explain_onnx, fx_node, refuse_script
+from ..base.tracing import explain_onnx, fx_node, is_fake, refuse_script
 from .extension import raw_stream
-from .launcher import is_fake
 from .layer import Layer
 from .library import FLOATING, backend_of, backends_here
 from .named import name_and_library

@@ -41,11 +41,6 @@ _GEOMETRY = {
 }
 
 
-def is_fake(value) -> bool:
-    """Is it a tensor without data, for computing shapes?"""
-    return isinstance(value, Tensor) and isinstance(value, torch._subclasses.FakeTensor)
-
-
 def integer_range(kind: str) -> tuple[int, int] | None:
     """The least and the greatest value of a C integer type, such as `unsigned long`; None for another type."""
     words = kind.split()

@@ -1,7 +1,8 @@
 """Try a wheel without a compiler: layers, nets, OpenCV's and pycaffe's scripts, a solver file.
 
-    python -m lab.wheel.smoke cuffi-*.whl             in a new environment, with the wheel's requirements
-    python -m lab.wheel.smoke --here cuffi-*.whl      over the packages of this Python, which is quick
+    python -m lab.wheel.smoke dist             both wheels of a folder, in a new environment, with their requirements
+    python -m lab.wheel.smoke --here dist      over the packages of this Python, which is quick
+    python -m lab.wheel.smoke --nets dist      cuffi-nets alone: what needs kernels must say so in its last line
 
 OpenCV 5 is installed, too. The programs run with a PATH that has only Python. A program that needs a compiler must say
 so in its last line.
@@ -44,12 +45,14 @@ REFUSED = {
     "make port": ["-m", "cuffi.caffe_layers.port", "--caffe=.", "--layers-dir=mine", "--", "Foo"],
 }
 NEEDS = "C++ compiler"
+# Without kernels: these cannot run, and say what is missing.
+NO_KERNELS = "kernels"
 
 
-def environment(folder: Path, wheel: Path, here: bool) -> Path:
-    """A virtual environment with the wheel and OpenCV 5; its Python."""
+def environment(folder: Path, wheels: list[Path], here: bool) -> Path:
+    """A virtual environment with the wheels and OpenCV 5; its Python."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    python = folder / "bin" / "python"
+    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
     only = ["--no-deps"] if here else []
     if here:
         found = sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)})
@@ -57,13 +60,16 @@ def environment(folder: Path, wheel: Path, here: bool) -> Path:
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", *only]
     # CI's constraints hold another OpenCV.
     clean = {name: value for name, value in os.environ.items() if name != "PIP_CONSTRAINT"}
-    subprocess.run([*pip, str(wheel), OPENCV], check=True, env=clean)
+    subprocess.run([*pip, *map(str, wheels), OPENCV], check=True, env=clean)
     return python
 
 
 def run(python: Path, arguments: list[str], folder: Path) -> subprocess.CompletedProcess:
     """A program of Python in the folder. PATH has the virtual environment's programs only."""
-    environment = {"PATH": str(python.parent), "HOME": str(python.parents[1])}
+    own = {
+        name: os.environ[name] for name in ("SYSTEMROOT", "TEMP") if name in os.environ
+    }  # Windows needs them
+    environment = own | {"PATH": str(python.parent), "HOME": str(python.parents[1])}
     return subprocess.run([python, *arguments], cwd=folder, env=environment, capture_output=True, text=True)
 
 
@@ -75,11 +81,29 @@ def wrong(done: subprocess.CompletedProcess, words: str, refused: bool) -> str:
     return ""
 
 
+def wheels_in(folder: Path, nets: bool) -> list[Path]:
+    """The wheels of a folder: cuffi-nets, and cuffi if it is wanted."""
+    patterns = ["cuffi_nets-*.whl", *([] if nets else ["cuffi-*.whl"])]
+    found = [sorted(folder.resolve().glob(pattern)) for pattern in patterns]
+    if not all(found):
+        raise SystemExit(f"{folder}: expected {' and '.join(patterns)}: pip wheel --no-deps -w {folder} ...")
+    return [wheels[-1] for wheels in found]
+
+
+def programs(nets: bool) -> dict[str, tuple[list[str], str]]:
+    """What is run, with the words of its last line."""
+    if not nets:
+        return RUN | {name: (command, NEEDS) for name, command in REFUSED.items()}
+    pure = {name: found for name, found in RUN.items() if name != "each layer"}
+    return pure | {"load_inline": (REFUSED["load_inline"], NO_KERNELS)}
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("wheel", type=Path)
+    parser.add_argument("folder", type=Path, help="has the wheels")
+    parser.add_argument("--nets", action="store_true", help="cuffi-nets alone")
     parser.add_argument("--here", action="store_true", help="over the packages of this Python")
     given = parser.parse_args(arguments)
     failed = 0
@@ -91,13 +115,14 @@ def main(arguments: list[str] | None = None) -> int:
         (folder / "images.txt").write_text("dark.ppm 0\nlight.ppm 1\n")
         for name, value in {"dark": 40, "light": 200}.items():
             (folder / f"{name}.ppm").write_bytes(b"P6 4 4 255\n" + bytes([value] * 48))
-        python = environment(Path(place, "venv"), given.wheel.resolve(), given.here)
+        python = environment(Path(place, "venv"), wheels_in(given.folder, given.nets), given.here)
         toolkit = Path(
             run(python, ["-c", "import cuffi; print(cuffi.__path__[0])"], folder).stdout.strip(), "_toolkit"
         )
-        for name, (command, words) in (RUN | {k: (v, NEEDS) for k, v in REFUSED.items()}).items():
+        expected = programs(given.nets)
+        for name, (command, words) in expected.items():
             began = time.monotonic()
-            done = run(python, command, toolkit if "cuffi.caffe_layers.port" in command else folder)
+            done = run(python, command, toolkit if name == "make port" else folder)
             why = wrong(done, words, name in REFUSED)
             failed += bool(why)
             print(

@@ -11,6 +11,7 @@ import torch
 from conftest import ROOT
 
 from cuffi import caffe_net
+from cuffi.base import files
 from cuffi.base.files import written_whole
 from cuffi.nets.net.messages import STOCK
 
@@ -145,3 +146,47 @@ def test_threads_that_save_to_one_path(tmp_path):
         thread.join()
     assert not failed and [len(values) for values in seen] == [1] * 60
     assert os.listdir(tmp_path) == ["a.caffemodel"]
+
+
+@pytest.fixture
+def windows(monkeypatch):
+    """As on Windows: no fcntl, and an open file can be neither removed nor replaced."""
+
+    def is_open(path) -> bool:
+        held = [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
+        return os.path.realpath(path) in held
+
+    def refusing(function):
+        def call(*paths, **named):
+            if found := next((path for path in paths if is_open(path)), None):
+                raise PermissionError(13, "The process cannot access the file", os.fspath(found))
+            return function(*paths, **named)
+
+        return call
+
+    monkeypatch.setattr(files, "fcntl", None)
+    for name in ("replace", "unlink"):
+        monkeypatch.setattr(files.os, name, refusing(getattr(os, name)))
+
+
+def test_without_fcntl(windows, tmp_path, old):
+    """Lines end as they were given."""
+    write(tmp_path / "new", b"a\r\nb\n")
+    assert (tmp_path / "new").read_bytes() == b"a\r\nb\n"
+    write(old)
+    assert old.read_bytes() == b"new" and sorted(p.name for p in tmp_path.iterdir()) == ["new", "old"]
+
+
+def test_without_fcntl_what_is_open_stays(windows, tmp_path, old):
+    """The file of another writer is not swept, that of a dead one is. A file that a reader holds keeps its content."""
+    dead = tmp_path / f"x.{'0' * 16}.partial"
+    dead.write_bytes(b"half")
+    with written_whole(tmp_path / "a") as first:
+        first.write(b"first")
+        write(tmp_path / "b")
+        assert not dead.exists()
+    assert (tmp_path / "a").read_bytes() == b"first"
+    with open(old, "rb"), pytest.raises(PermissionError) as raised:
+        write(old)
+    assert raised.value.filename == str(old) and old.read_bytes() == b"old"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b", "old"]

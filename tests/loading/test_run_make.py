@@ -8,7 +8,36 @@ import pytest
 from support.load import loads, wait_for
 from support.workshop import Fork
 
+import cuffi
+from cuffi.loading import run_make
+
 pytestmark = pytest.mark.usefixtures("cache")
+
+
+SOURCE = "__global__ void twice(float* x) { *x *= 2; }"
+
+
+def test_a_missing_compiler_is_one_line(own_cache, monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(cuffi.CaffeRuntimeError) as raised:
+        cuffi.load_inline("twice", SOURCE)
+    said = "load: there is no 'no-such-compiler': building a layer needs make and a C++ compiler"
+    assert str(raised.value) == said
+
+
+@pytest.mark.parametrize("lacking", ["cffi", "tree-sitter tree-sitter-cuda", "pycparser"])
+def test_missing_packages_are_one_line(own_cache, monkeypatch, lacking):
+    def version(name: str) -> str:
+        if name in lacking.split():
+            raise run_make.PackageNotFoundError(name)
+        return "1"
+
+    monkeypatch.setattr(run_make, "version", version)
+    with pytest.raises(cuffi.CaffeRuntimeError) as raised:
+        cuffi.load_inline("twice", SOURCE)
+    said = f"load: building a layer needs Python packages that are missing: pip install {lacking}"
+    assert str(raised.value) == said
+    assert not [p for p in own_cache.glob("twice-*") if p.is_dir()]
 
 
 def test_ctrl_c_stops_the_compilers(own_cache, compiler):

@@ -28,6 +28,13 @@ def file_of(group: str) -> str:
     return os.path.join(ROOT, "requirements", f"{group}.txt")
 
 
+def lines_of(file: str) -> list[str]:
+    """The requirements in a file, without comments."""
+    return [
+        line.strip() for line in read(file).splitlines() if line.strip() and not line.startswith(("#", "-"))
+    ]
+
+
 def missing(groups: list[str]) -> list[str]:
     from importlib.metadata import PackageNotFoundError, version
 

@@ -105,7 +105,7 @@ class _Maker:
         self.launches = [launch for launch in launches if len(launch.arguments) == count]
         self.template = [_template_parameter(tokens) for tokens in template_parameters]
         # A macro of the file would replace a launcher's parameter, also if it stands below the kernel.
-        self.used_names = RESERVED | {macro.tokens[0].text for macro in parts.source.macros}
+        self.used_names = RESERVED | {macro.tokens[0].text for macro in file.source.macros}
         self.arguments: list[Argument] = []
         self.dispatch = False  # over dtype
         self.types: dict[str, str] = {}  # of its template's type parameters

@@ -14,11 +14,9 @@ from __future__ import annotations
 
 import ast
 import functools
-import hashlib
 import keyword
 import os
 import re
-import subprocess
 import sys
 import time
 import warnings
@@ -29,36 +27,23 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from cuffi.backends import CPU, GPU, HOST
-from cuffi.base import CaffeError, CaffeValueError
-from cuffi.caffe_files.parameters import Unknown
-from cuffi.folders import own
-from cuffi.nets.known import known_classes
-from cuffi.nets.net import caffe_net
-from cuffi.nets.net.builder import Options, check_inputs
-from cuffi.nets.net.messages import STOCK
-from cuffi.nets.net.needs import Need, needs
-from cuffi.nets.net.net import CaffeNet
-from cuffi.nets.net.onnx import why
-from cuffi.nets.net.phases import TEST, TRAIN, State
-from cuffi.nets.net.registry import Folders
-from cuffi.nets.stock import blobs_of
-from tools.console import console as console_for_names
-from tools.make.settings import Settings, full, of_each_folder
-from tools.parts import part
-from tools.refused import Refused
-
-from ...caffe_layers.make.proto import STOCK as STOCK_PROTO
-from ...caffe_layers.make.proto import read, without_comments
-from ...caffe_layers.port.loose import tree_of
-from ...caffe_layers.port.names import Names
-from ...caffe_layers.port.plan import Pick
-from ...caffe_layers.port.refusals import refusals
-from ...caffe_layers.port.toolkit_headers import Toolkit
-from ...caffe_layers.port.write_folder import is_of
+from ...backends import CPU, GPU
+from ...base import CaffeError, CaffeRuntimeError, CaffeValueError
+from ...base.console import console as console_for_names
+from ...base.shown import command as shell
+from ...folders import listed
+from ...installed import has_kernels, missing
+from ...nets.known import known_classes
+from ...nets.net import caffe_net
+from ...nets.net.builder import Options, check_inputs
+from ...nets.net.needs import Need, needs
+from ...nets.net.net import CaffeNet
+from ...nets.net.onnx import why
+from ...nets.net.phases import TEST, TRAIN, State
+from ...nets.net.registry import Folders
+from ...nets.stock import blobs_of
 from .compare import compare, random_inputs, runs_by, twin_parameters, vary
 
-shell = part("base/shown").command
 _LITERAL = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\""""  # a string of Python
 FORWARD, GRADIENT = 1e-4, 1e-3  # relative
 USAGE = {
@@ -72,9 +57,18 @@ def main() -> int:
     console = console_for_names(highlight=True)
     try:
         return run(console)
-    except (CaffeError, Refused, OSError, ValueError) as error:
+    except (CaffeError, OSError, ValueError, *refusals()) as error:
         console.print(as_typed(str(error)), style="red", highlight=False, soft_wrap=True)
         return 1
+
+
+def refusals() -> tuple[type[Exception], ...]:
+    """The errors of the toolkit's tools."""
+    if not has_kernels():
+        return ()
+    from tools.refused import Refused
+
+    return (Refused,)
 
 
 def as_typed(text: str) -> str:
@@ -97,28 +91,45 @@ def as_typed(text: str) -> str:
 
 
 def run(console: Console) -> int:
-    settings, targets = of_each_folder(sys.argv[1:])
+    settings, targets = given(sys.argv[1:])
     target = targets[0] if len(targets) == 1 and targets[0] in USAGE else "show"
     if targets != [target] or not os.environ.get("PROTOTXT"):
         console.print(USAGE[target])
         return 2
     asked = Asked(settings, verify=target == "verify")
     torch.manual_seed(1701)
-    make_messages(settings[0].core)
-    if not port_missing(asked, console):
-        return 1
+    if has_kernels():
+        from . import porting
+
+        porting.make_messages(settings[0].core)
+        if not porting.port_missing(asked, console):
+            return 1
+    elif asked.caffe or asked.verify:
+        raise CaffeRuntimeError(missing("a port out of CAFFE"))
     return {"show": show, "verify": verify, "onnx": convert}[target](asked, console)
+
+
+def given(arguments: list[str]) -> tuple[list, list[str]]:
+    """make's settings for each folder of layers, none without kernels, and the targets."""
+    if not has_kernels():
+        return [], arguments
+    from tools.make.settings import of_each_folder
+
+    return of_each_folder(arguments)
 
 
 class Asked:
     """The options of the command line."""
 
-    def __init__(self, settings: list[Settings], verify: bool):
+    def __init__(self, settings: list, verify: bool):
         environment = os.environ
-        self.folders, self.verify = [each.layers_dir for each in settings], verify
+        folders = [each.layers_dir for each in settings] if settings else map(str, listed())
+        self.folders, self.verify = list(folders), verify
         paths = (environment.get(name) for name in ("PROTOTXT", "WEIGHTS", "CAFFE"))
         self.prototxt, self.weights, self.caffe = paths
-        if verify and self.caffe:
+        if verify and self.caffe and settings:
+            from .porting import place_for
+
             self.folders.insert(0, str(place_for(settings[0].build, self.caffe)))
         for name, path in (("PROTOTXT", self.prototxt), ("WEIGHTS", self.weights)):
             if path and not Path(path).exists():
@@ -133,7 +144,7 @@ class Asked:
             "ignore": tuple(environment.get("IGNORE", "").split()),
             "stages": tuple(environment.get("STAGES", "").split()),
             "python_layers": environment.get("PYTHON_LAYERS", "") not in ("", "0"),
-            "python_path": tuple(filter(None, environment.get("PYTHON_PATH", "").split(":"))),
+            "python_path": tuple(filter(None, environment.get("PYTHON_PATH", "").split(os.pathsep))),
         }
 
     @property
@@ -153,11 +164,9 @@ class Asked:
         folders = Folders([folder for folder in self.folders if Path(folder).is_dir()])
         self.sources = [name for name in types if folders.find(name)]
         if self.caffe and self.sources != types:
-            names = Names(tree_of(self.caffe), Toolkit())
-            missing = [name for name in types if name in names.tree.types and name not in self.sources]
-            self.sources += [
-                name for name in missing if not any(p.fatal for p in refusals(Pick(names, name)))
-            ]
+            from .porting import own_of
+
+            self.sources += own_of(self.caffe, [name for name in types if name not in self.sources])
         return self.sources
 
     def check_inputs(self) -> None:
@@ -174,26 +183,6 @@ class Asked:
         return f"caffe_net({', '.join(words)})"
 
 
-def place_for(build: str, caffe: str) -> Path:
-    """The folder for layers that are ported only for the comparison, apart from the user's layers."""
-    of_fork = hashlib.sha256(os.path.realpath(caffe).encode()).hexdigest()[:8]
-    made = Path(full(build), "verify-net")
-    made.mkdir(parents=True, exist_ok=True)
-    (made / "made").touch()
-    return made / of_fork
-
-
-def make_messages(core: str) -> None:
-    """Make the messages of stock Caffe and of the known types for Python, if they do not exist yet."""
-    descriptor = STOCK.path
-    protos = STOCK_PROTO, descriptor.with_name("known.proto")
-    newest = max(proto.stat().st_mtime for proto in protos)
-    if not descriptor.exists() or descriptor.stat().st_mtime < newest:
-        command = ["--layer-dir", str(descriptor.parent), "--descriptor", str(descriptor)]
-        command += ["--include-dir", f"{core}/net"]
-        subprocess.run([sys.executable, "-m", "cuffi.caffe_layers.make.proto", *command], check=True)
-
-
 def pairs(setting: str, text: str) -> list[tuple[str, str]]:
     """`data=1,3,224,224 label=1` as pairs."""
     words = [word.partition("=") for word in text.split()]
@@ -207,112 +196,6 @@ def sizes(text: str) -> tuple[int, ...]:
         return tuple(int(n) for n in text.split(","))
     except ValueError:
         raise CaffeValueError(f"SHAPES: expected sizes such as 1,3,224,224, got {text!r}") from None
-
-
-def port_missing(asked: Asked, console: Console) -> bool:
-    """Port the types that no folder has, if there is a fork, and build what is not built."""
-    # Stock layers are ported only for the comparison.
-    types = [name for name, need in asked.needs.items() if asked.verify or need.fields is not None]
-    if asked.caffe:  # the folder for ported layers may be new
-        Path(asked.folders[0]).mkdir(parents=True, exist_ok=True)
-    missing = to_port(types, asked, console) if asked.caffe else []
-    if missing or unbuilt_folders(types, asked):
-        asked.check_inputs()
-    if missing and not port(missing, asked, console):
-        return False
-    unbuilt = unbuilt_folders(types, asked)
-    for parent in dict.fromkeys(folder.parent for folder in unbuilt):
-        names = " ".join(folder.name for folder in unbuilt if folder.parent == parent)
-        build = ["tools.make.build", "libraries", f"LAYERS_DIR={parent}", f"LAYERS={names}"]
-        if subprocess.run([sys.executable, "-m", *build]).returncode:
-            return False
-    return True
-
-
-def unbuilt_folders(types: list[str], asked: Asked) -> list[Path]:
-    """The folders of these types that have no library."""
-    folders = Folders(asked.folders)
-    layer_folders = [layer.folder for name in types if (layer := folders.find(name))]
-    return [folder for folder in dict.fromkeys(layer_folders) if not (folder / HOST.library).exists()]
-
-
-def to_port(types: list[str], asked: Asked, console: Console) -> list[str]:
-    """The types that no folder has, and the fork's types that a later folder has from another tree."""
-    folders = Folders(asked.folders)
-    found = {name: folders.find(name) for name in types}
-    missing = [name for name, layer in found.items() if layer is None]
-    others = {name: x.folder for name, x in found.items() if x and not is_of(x.folder, Path(asked.caffe))}
-    of_fork = tree_of(asked.caffe).types if others else {}
-    for name, folder in others.items():
-        # A folder without ORIGIN is the user's own layer, which runs.
-        is_others = folder.parent in own() or (folder / "ORIGIN").exists()
-        if name in of_fork and is_others and folder.parent != folders.folders[0]:
-            missing.append(name)
-        elif name in of_fork:
-            said = f"{name}: {folder} runs, not {asked.caffe}'s own. To run that: LAYERS_DIR=/new/folder"
-            console.print(said, style="yellow", soft_wrap=True)
-    return missing
-
-
-def port(missing: list[str], asked: Asked, console: Console) -> bool:
-    """Port these types. For stock types, print the fields that make it necessary."""
-    console.print(f"Porting {', '.join(missing)} from {asked.caffe}")
-    of_forks = {name: asked.needs[name].fields or [] for name in missing}
-    for said in reasons(of_forks, Path(asked.caffe)):
-        console.print(f"  {said}", soft_wrap=True)
-    command = ["cuffi.caffe_layers.port", f"--caffe={asked.caffe}", f"--layers-dir={asked.folders[0]}"]
-    command += ["--unbuilt", "--", " ".join(missing)]
-    if not subprocess.run([sys.executable, "-m", *command]).returncode:
-        return True
-    folders = Folders(asked.folders)
-    failed = [
-        name
-        for name in missing
-        if not (layer := folders.find(name)) or layer.folder.parent != folders.folders[0]
-    ]
-    console.print(f"Not ported: {', '.join(failed)}. The lines above have the reasons", soft_wrap=True)
-    for state in asked.states if len(asked.states) > 1 else ():
-        if not any(state.phase in asked.needs[name].phases for name in failed):
-            console.print(f"{shell(f'PHASE={state.phase}')} needs none of these")
-    if fields := dict.fromkeys(one.path for name in failed for one in of_forks[name]):
-        console.print(
-            f"If the fork's own fields do not matter: {shell('IGNORE=' + ' '.join(fields))}", soft_wrap=True
-        )
-    return False
-
-
-def reasons(missing: dict[str, list[Unknown]], caffe: Path) -> list[str]:
-    """Where the prototxt uses each field, and where the fork declares it. CaffeValueError if it does not."""
-    uses = sorted((one for strange in missing.values() for one in strange), key=lambda one: -one.line)
-    fields = {one.path: one for one in uses}  # the first use of each
-    said, nowhere = [], []
-    for path, one in fields.items():
-        types = [name for name, strange in missing.items() if path in [other.path for other in strange]]
-        text = f"line {one.line}: {path} of {', '.join(types)} is a field that stock Caffe does not have"
-        if place := declared(one, caffe):
-            said.append(f"{text}. It is declared at {place}")
-        else:
-            nowhere.append(f"{text}, nor has {caffe}{one.near}")
-    if nowhere:
-        unknown = " ".join(path for path, one in fields.items() if not declared(one, caffe))
-        raise CaffeValueError(
-            "\n".join(nowhere) + f"\nIf it does not matter: {shell(f'IGNORE={unknown}')}. "
-            "If it does, CAFFE must be the fork for which the prototxt was written"
-        )
-    return said
-
-
-def declared(field: Unknown, caffe: Path) -> str | None:
-    """The file and line that declare a field in a message of the fork."""
-    name = field.path.rpartition(".")[2]
-    for file in sorted(caffe.rglob("*.proto")):
-        inside = False
-        for line, text in enumerate(without_comments(read(file)).splitlines(), 1):
-            if begins := re.match(r"(?:message|extend|enum)\s+(\w+)", text):
-                inside = begins[1] == field.message
-            if inside and re.search(rf"\b{name}\s*=\s*\d", text):
-                return f"{file}:{line}"
-    return None
 
 
 # ---------------------------------------------------------------------------------------------- show

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cuffi.nets.known import KnownLayer
-from cuffi.nets.net.net import CaffeNet
-from cuffi.nets.stock import StockLayer, blobs_of
-from cuffi.nets.stock.batch_norm import BatchNorm
+from ...nets.known import KnownLayer
+from ...nets.net.net import CaffeNet
+from ...nets.stock import StockLayer, blobs_of
+from ...nets.stock.batch_norm import BatchNorm
 
 
 @dataclass

@@ -235,7 +235,11 @@ class HDF5Files:
         h5py = package("h5py", f"{where}: an HDF5 file")
         source = find(param.source)
         self.where, self.tops = where, tops
-        self.paths = [find(line.strip()) for line in Path(source).read_text().splitlines() if line.strip()]
+        self.paths = [
+            find(line.strip())
+            for line in Path(source).read_text(encoding="utf-8").splitlines()
+            if line.strip()
+        ]
         if not self.paths:
             raise CaffeValueError(f"{source}: no files in it")
         self._held, self.ends = {}, []

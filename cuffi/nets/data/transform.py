@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from ...base import CaffeValueError
+from ..net.messages import STOCK
 from ..net.weights import mean_image
 
 
@@ -35,6 +36,14 @@ class Transform:
             self.mean = mean_image(find(param.mean_file)).numpy()
         elif param.mean_value:
             self.mean = np.array(param.mean_value, np.float32)[:, None, None]
+
+    def __getstate__(self) -> dict:
+        """Messages cannot be pickled, as a worker that is spawned needs it: their bytes can."""
+        return self.__dict__ | {"param": self.param.SerializeToString()}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state, param=STOCK.message("TransformationParameter"))
+        self.param.ParseFromString(state["param"])
 
     def __call__(self, image: np.ndarray, random: Callable[[], Random]) -> torch.Tensor:
         """A float32 tensor of an array [channels, height, width]. `random()` decides crop and mirror."""

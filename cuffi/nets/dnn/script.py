@@ -89,9 +89,12 @@ def _reader(theirs):
     return readNet
 
 
-def run(arguments: list[str]) -> int:
-    """`python -m cuffi.dnn script.py arguments...`, of Python 2 or 3. Returns the exit status."""
-    name = f"python -m {__package__.partition('.')[0]}.dnn"
+def run(arguments: list[str], name: str = f"python -m {__package__.partition('.')[0]}.dnn") -> int:
+    """`cuffi dnn script.py arguments...`, of Python 2 or 3. Returns the exit status.
+
+    Args:
+        name: the command, for messages.
+    """
     try:
         install()
     except ImportError as error:

@@ -8,21 +8,17 @@ import logging
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from ...backends import BACKENDS, GPU
 from ...base import CaffeError, CaffeValueError, some
 from ...base.files import named_by
 from ...base.shown import command
 from ...caffe_files.parameters import SLIP, Unknown, UnknownFieldError, did_you_mean, read_fields
 from ...caffe_files.prototxt import Field, Node, filled_in, number, parse, quoted, read_text, render, unquoted
 from ...caffe_files.upgrade import upgraded
-from ...caffe_layers.call.module import CaffeModule
-from ...folders import own as own_folders
 from ..known import known_classes, known_types, variant_of
 from ..stock import StockDefinition, StockLayer, blobs_of, stock_class, stock_types
 from ..stock.crop import Crop
@@ -33,7 +29,7 @@ from .messages import STOCK, layer_parameter, message_of
 from .net import CaffeNet, Phase
 from .phases import TRAIN, State, included
 from .python_layer import python_layer, why_refused
-from .registry import Folders, Ported
+from .registry import Folders, Ported, is_ported
 from .sharing import view
 from .weights import stored_counts
 
@@ -75,14 +71,10 @@ class Options:
         if is_wanted or (chosen is not None and chosen in [kind.variant for kind in kinds]):
             return True
         ported = self.folders.find(type_name)
-        own = {place / k.native: k.native_on_gpu for place in own_folders() for k in kinds if k.native}
-        if ported is None or chosen is not None or ported.folder not in own:
+        on_gpu = {kind.native: kind.native_on_gpu for kind in kinds if kind.native}
+        if ported is None or chosen is not None or not ported.is_own or ported.folder.name not in on_gpu:
             return ported is None
-        return not (own[ported.folder] and torch.cuda.is_available() and _has_gpu_library(ported.folder))
-
-
-def _has_gpu_library(folder: Path) -> bool:
-    return any((folder / b.library).exists() for b in BACKENDS.values() if b.device == GPU)
+        return not (on_gpu[ported.folder.name] and torch.cuda.is_available() and ported.has_gpu_library())
 
 
 class Problems:
@@ -440,7 +432,7 @@ class Builder:
             return module.top_shapes(*bottoms)
         except CaffeError:
             ported = self.options.folders.find(spec.type)
-            if ported is None or not (isinstance(module, CaffeModule) and module.definition.apart):
+            if ported is None or not (is_ported(module) and module.definition.apart):
                 raise
             other = self._ported(spec, ported, in_place=True).train(module.training)
             with contextlib.suppress(CaffeError):

@@ -15,15 +15,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ...runtime import backend_of
+from ...base.providers import providers
 from ..known.relu6 import ReLU6
 from ..stock.batch_norm import BatchNorm
 from ..stock.convolution import Convolution
 from ..stock.relu import ReLU
 from ..stock.scale import Scale
 
-# The activations' numbers in depthwise_conv.h.
-_ACTIVATIONS = {type(None): 0, ReLU: 1, ReLU6: 2}
+# The activations that a depthwise convolution may compute, by their names in it.
+_ACTIVATIONS = {type(None): None, ReLU: "relu", ReLU6: "relu6"}
 
 
 class Fused(NamedTuple):
@@ -48,13 +48,14 @@ def is_activation(module: nn.Module) -> bool:
 
 
 @functools.cache
-def _operator(device_type: str) -> Callable | None:
-    """Our depthwise operator for such devices; None if it is not built, or if torch's is faster, as on a CPU."""
+def _operator(device_type: str) -> tuple[Callable, Callable] | None:
+    """A faster depthwise convolution for such devices, and its activations' numbers by name. None: torch's is used."""
     if device_type == "cpu":
         return None
-    from ...depthwise_conv import depthwise_conv, layer
-
-    return depthwise_conv if backend_of(torch.device(device_type)).name in layer.backends() else None
+    for provider in providers("depthwise_convolution"):
+        if (function := provider.function_for(device_type)) is not None:
+            return function, provider.activation_number
+    return None
 
 
 def fused(
@@ -107,9 +108,10 @@ def _function(conv: Convolution, norm: BatchNorm, blobs: tuple, dtype, kind: str
     bias = -mean * s if bias is None else (bias - mean) * s
     bias = (bias if shift is None else bias + shift).to(dtype)
     weight = (weight * s.reshape(-1, *(1,) * (weight.dim() - 1))).to(dtype)
-    operator = _operator(kind)
+    faster = _operator(kind)
     depthwise = weight.dim() == 4 and weight.shape[1] == 1 and conv.group == len(weight) > 1
-    if operator is None or not depthwise:
+    if faster is None or not depthwise:
         return lambda x: conv.convolved(x, weight, bias), False
-    sizes, number = (conv.stride, conv.pad, conv.dilation), _ACTIVATIONS[activation]
+    operator, number_of = faster
+    sizes, number = (conv.stride, conv.pad, conv.dilation), number_of(_ACTIVATIONS[activation])
     return lambda x: operator(x, weight, bias, *sizes, number), activation is not type(None)

@@ -17,9 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...base import CaffeRuntimeError, CaffeValueError
+from ...base import CaffeRuntimeError, CaffeValueError, is_fake
 from ...caffe_files.prototxt import Node
-from ...runtime import is_fake
 from ..python2 import Tree, place_of
 from ..stock import share_blob
 from .blob import Blob, Layer, Phase, RawBlobVec

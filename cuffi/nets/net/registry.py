@@ -1,49 +1,45 @@
-"""Find the ported layer of a type in folders of layers."""
+"""Find the ported layer of a type in folders of layers.
+
+The modules that provide `ported_layers` (cuffi/base/providers.py) read the folders. Each has
+
+    folders()           the folders that are searched after those of the user's arguments
+    layers_of(folder)   its ported layers, each a `Ported`
+    is_ported(module)   is it such a layer's torch.nn.Module?
+"""
 
 from __future__ import annotations
 
-import importlib.util
-import re
-import sys
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 from ...base import CaffeValueError
+from ...base.providers import providers, why_none
 from ...caffe_files.parameters import plain
-from ...folders import listed, own
-from ...runtime.cases import load_package
 
-_DEFINES = re.compile(r"""caffe_layer\(\s*__name__\s*,\s*["'](\w+)["']""")
-_TOOLKIT = __package__.rsplit(".", 2)[0]
+_WHAT = "ported_layers"
 
 
-@dataclass(frozen=True)
-class Ported:
+class Ported(Protocol):
     """A folder with a ported layer."""
 
     type: str
     folder: Path
 
-    def module_name(self) -> str:
-        """`cuffi.foo` if that is this folder, so that torch's name of its operator is the same on every machine."""
-        name = f"{_TOOLKIT}.{self.folder.name}"
-        spec = importlib.util.find_spec(name)
-        if spec and spec.origin and Path(spec.origin).resolve().parent == self.folder:
-            return name
-        parent = self.folder.parent
-        package = "caffe_layers_" + re.sub(r"\W", "_", str(parent))
-        # Another folder may have this name: /my-layers and /my_layers.
-        while package in sys.modules and sys.modules[package].__path__ != [str(parent)]:
-            package += "_"
-        return f"{package if package in sys.modules else load_package(parent, package)}.{self.folder.name}"
+    @property
+    def is_own(self) -> bool:
+        """Does it come with the toolkit?"""
+        ...
 
-    def module_class(self):
-        """Its nn.Module class."""
-        module = importlib.import_module(self.module_name())
-        for value in vars(module).values():
-            if getattr(value, "type_name", None) == self.type:
-                return value
-        raise CaffeValueError(f"{self.folder}: no class of type {self.type!r} in its __init__.py")
+    def has_gpu_library(self) -> bool: ...
+
+    def module_class(self) -> Any:
+        """Its torch.nn.Module class: it takes a prototxt's text, `bottom` and `top`."""
+        ...
+
+
+def is_ported(module) -> bool:
+    """Is it a ported layer's torch.nn.Module?"""
+    return any(provider.is_ported(module) for provider in providers(_WHAT))
 
 
 class Folders:
@@ -53,13 +49,18 @@ class Folders:
     """
 
     def __init__(self, folders=(), chosen: dict[str, str] | None = None):
+        readers = providers(_WHAT)
         for folder in folders:
             if not Path(folder).is_dir():
                 raise CaffeValueError(f"layers: no folder {folder}")
-        every = [*map(Path, folders), *listed(), *own()]
+            if not readers:
+                raise CaffeValueError(f"layers: {folder}: ported layers cannot run here: {why_none(_WHAT)}")
+        every = [*map(Path, folders), *(folder for reader in readers for folder in reader.folders())]
         self.folders = list(dict.fromkeys(folder.resolve() for folder in every))
         self.chosen = chosen or {}
-        self._found = [_layers_of(folder) for folder in self.folders]
+        self._found: list[list[Ported]] = [
+            [layer for reader in readers for layer in reader.layers_of(folder)] for folder in self.folders
+        ]
 
     def find(self, type_name: str) -> Ported | None:
         """The layer of that type. CaffeValueError if a folder has several and `choose` does not decide."""
@@ -81,11 +82,3 @@ class Folders:
         if chosen is not None:
             raise CaffeValueError(f"choose: no folder {chosen!r} has a layer of type {type_name!r}")
         return None
-
-
-def _layers_of(folder: Path) -> list[Ported]:
-    found = []
-    for file in sorted(folder.glob("*/__init__.py")):
-        if not file.parent.name.startswith("_"):
-            found += [Ported(t, file.parent) for t in _DEFINES.findall(file.read_text(errors="replace"))]
-    return found

@@ -10,7 +10,7 @@ import cuffi
 from cuffi.runtime.cases import Draw, layer_of
 
 devices = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
-layers = sorted(f.parent.name for f in Path(cuffi.__file__).parent.glob("*/_host.abi3.so"))
+layers = sorted(f.parent.name for f in Path(cuffi.__file__).parent.glob("**/_host.abi3.so"))
 done = 0
 for name in layers:
     layer = layer_of(importlib.import_module(f"cuffi.{name}"))

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from cuffi.commands.net import __main__ as net
+from cuffi.commands.net import porting
 from cuffi.runtime import CaffeValueError
 from tools.make.settings import Settings
 
@@ -22,7 +23,9 @@ def building(fork, tmp_path, monkeypatch):
     """Runs port_missing. Returns the commands that it would run."""
     ran = []
     monkeypatch.setattr(
-        net.subprocess, "run", lambda command, **_: ran.append(command[2:]) or SimpleNamespace(returncode=0)
+        porting.subprocess,
+        "run",
+        lambda command, **_: ran.append(command[2:]) or SimpleNamespace(returncode=0),
     )
     fork.layer("Reader", base="BasePrefetchingDataLayer")
     fork.layer("Indicator")
@@ -34,7 +37,7 @@ def building(fork, tmp_path, monkeypatch):
         for name, value in (("PROTOTXT", tmp_path / "x.prototxt"), ("CAFFE", caffe), ("SHAPES", shapes)):
             monkeypatch.setenv(name, str(value))
         asked = net.Asked([Settings({"LAYERS_DIR": str(tmp_path / "mine")})], verify=False)
-        assert net.port_missing(asked, Console(file=io.StringIO()))
+        assert porting.port_missing(asked, Console(file=io.StringIO()))
         return ran
 
     run.ran = ran

@@ -27,7 +27,7 @@ def test_what_is_installed(ran, tmp_path, monkeypatch, here):
     monkeypatch.setenv("PIP_CONSTRAINT", "an older OpenCV")
     site = tmp_path / "lib" / f"python3.{sys.version_info[1]}" / "site-packages"
     site.mkdir(parents=True)
-    assert smoke.environment(tmp_path, tmp_path / "a.whl", here) == tmp_path / "bin" / "python"
+    assert smoke.environment(tmp_path, [tmp_path / "a.whl"], here) == tmp_path / "bin" / "python"
     (made, _), (installed, named) = ran
     assert made[1:] == ["-m", "venv", "--without-pip", str(tmp_path)]
     assert installed[-2:] == [str(tmp_path / "a.whl"), smoke.OPENCV] and ("--no-deps" in installed) == here
@@ -65,7 +65,9 @@ def test_words(status, stdout, stderr, refused, good):
 
 def test_all_trials_are_run(ran, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(smoke, "environment", lambda folder, wheel, here: tmp_path / "bin" / "python")
-    assert smoke.main([str(tmp_path / "a.whl")]) == 1
+    for name in ("cuffi_nets-1-py3-none-any.whl", "cuffi-1-cp310-abi3-linux_x86_64.whl"):
+        (tmp_path / name).touch()
+    assert smoke.main([str(tmp_path)]) == 1
     said = capsys.readouterr().out
     assert said.count("FAIL") == len(smoke.RUN) + len(smoke.REFUSED)
     commands = {" ".join(command[1:]): named["cwd"].name for command, named in ran}
@@ -78,3 +80,14 @@ def test_all_trials_are_run(ran, monkeypatch, tmp_path, capsys):
         f for command, _ in smoke.RUN.values() for f in command if "." in f and not f.startswith("cuffi")
     }
     assert files <= {f.name for f in smoke.TRIALS.iterdir()} | {"ssd.caffemodel"}
+
+
+def test_the_pure_wheel_needs_no_other(tmp_path):
+    with pytest.raises(SystemExit, match=r"cuffi_nets-\*\.whl"):
+        smoke.wheels_in(tmp_path, nets=True)
+    nets = tmp_path / "cuffi_nets-1-py3-none-any.whl"
+    nets.touch()
+    assert smoke.wheels_in(tmp_path, nets=True) == [nets]
+    with pytest.raises(SystemExit):
+        smoke.wheels_in(tmp_path, nets=False)
+    assert "each layer" not in smoke.programs(nets=True) and set(smoke.RUN) < set(smoke.programs(nets=False))

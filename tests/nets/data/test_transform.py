@@ -1,8 +1,11 @@
 """The transformations of an image: crops and mirrors."""
 
 import itertools
+import pickle
+from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
+import pytest
 import torch
 from support.datasets import datums, images, net, write_lmdb
 
@@ -45,3 +48,22 @@ def test_training_crops_and_mirrors_at_random(tmp_path):
         (b for pair in zip(*parts, strict=False) for b in pair), batches[:6], strict=False
     ):
         assert torch.equal(batch["data"], wanted["data"])
+
+
+@pytest.mark.parametrize("mean", ["", "mean_value: 3 scale: 0.5"])
+def test_spawned_workers_read_the_same(tmp_path, mean):
+    """Windows and macOS spawn workers, and Python 3.14 does not fork them: what they get is pickled."""
+    (tmp_path / "a.ppm").write_bytes(b"P6 6 6 255\n" + images(1, 3, 6, 6).tobytes())
+    (tmp_path / "list.txt").write_text("a.ppm 0\n" * 2)
+    made = net(
+        tmp_path,
+        'layer { name: "d" type: "ImageData" top: "data" top: "label" '
+        f'image_data_param {{ source: "list.txt" batch_size: 2 }} transform_param {{ crop_size: 4 {mean} }} }}',
+        "TRAIN",
+    )
+    loader = data_loaders(made, seed=3)["d"]
+    parts = loader.dataset, loader.collate_fn, data_loaders(made, seed=3, workers=1)["d"].worker_init_fn
+    data, collate, _ = pickle.loads(ForkingPickler.dumps(parts))
+    batch = next(iter(loader.batch_sampler))
+    for top, value in collate([data[index] for index in batch]).items():
+        assert torch.equal(value, next(iter(loader))[top])

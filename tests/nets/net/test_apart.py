@@ -5,10 +5,10 @@ import random
 import numpy as np
 import pytest
 import torch
-from cuffi.nets.net.apart import apart
 
 from cuffi import CaffeError, caffe_net
 from cuffi.nets.dnn.opencv_net import Net
+from cuffi.nets.net.apart import apart
 
 NET = """input: "x" input_shape { dim: 3 dim: 2 dim: 4 dim: 2 } input: "cont" input_shape { dim: 3 dim: 2 }
 layer { name: "norm" type: "BatchNorm" bottom: "x" top: "n" batch_norm_param { use_global_stats: %s } }

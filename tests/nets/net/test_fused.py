@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 from cuffi.depthwise_conv import depthwise_conv
+from cuffi.depthwise_conv.provides_depthwise_convolution import activation_number
 from support.points import DEVICES
 
 from cuffi import caffe_net
@@ -182,7 +183,7 @@ def test_in_other_precisions_and_in_a_copy():
 def device(request, monkeypatch):
     """A device on which depthwise ones are the toolkit's own kernel. On a CPU torch's would be faster."""
     if request.param == "cpu":
-        monkeypatch.setattr(fused, "_operator", lambda device_type: depthwise_conv)
+        monkeypatch.setattr(fused, "_operator", lambda device_type: (depthwise_conv, activation_number))
     return request.param
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
 import warnings
 from pathlib import Path
 
 from ....base import CaffeValueError
-from ....caffe_files.parameters import DESCRIPTOR, Parameters
-from ....loading import cache, toolkit
+from ....base.providers import providers, why_none
+from ....caffe_files.parameters import Parameters
 from ...net.messages import STOCK
+
+_WHAT = "fork_messages"
 
 
 def fork_s_proto() -> Path | None:
@@ -45,31 +43,8 @@ def messages() -> Parameters:
 
 
 def _read(file: Path) -> Parameters:
-    """A file's messages. The output of cuffi/caffe_layers/make/proto.py is kept in load's cache."""
-    tool = (toolkit.root() / "tools" / "caffe" / "proto.py").read_bytes()
-    key = hashlib.sha256(file.read_bytes() + tool).hexdigest()[:32]
-    place = cache.subfolder(f"proto-{key}")
-    if not (place / DESCRIPTOR).exists():
-        with tempfile.TemporaryDirectory(dir=cache.folder()) as made:
-            shutil.copyfile(file, Path(made, "caffe.proto"))
-            command = [
-                sys.executable,
-                "-m",
-                "cuffi.caffe_layers.make.proto",
-                "--layer-dir",
-                made,
-                "--include-dir",
-                f"{made}/include",
-            ]
-            done = subprocess.run(
-                [*command, "--descriptor", f"{made}/{DESCRIPTOR}"],
-                cwd=toolkit.root(),
-                capture_output=True,
-                text=True,
-            )
-            if done.returncode:
-                raise CaffeValueError(
-                    f"{file}:\n{(done.stderr or done.stdout).replace(made, str(file.parent)).strip()}"
-                )
-            os.replace(f"{made}/{DESCRIPTOR}", place / DESCRIPTOR)
-    return Parameters(place)
+    """A file's messages, by what provides `fork_messages`: `messages(file)`."""
+    readers = providers(_WHAT)
+    if not readers:
+        raise CaffeValueError(f"{file}: a fork's messages cannot be read here: {why_none(_WHAT)}")
+    return readers[0].messages(file)

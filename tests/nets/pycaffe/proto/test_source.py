@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support import python_with_torch
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 FORK = """

