@@ -238,7 +238,14 @@ class Rules:
             self.archive(f"{place}/libstock.a", stock, ready[0])
             self.archive(f"{place}/libcaffe.a", base + self.host_runtime(backend), ready[0])
             header, output = f"{folder.path}/caffe_layer.h", self.core_wrapper(backend)
-            self.wrapper("caffe", backend, header, output, flags="$(UNSHARED)", own=map(path_of, edge.CAFFE))
+            self.wrapper(
+                "caffe",
+                backend,
+                header,
+                output,
+                flags="$(UNSHARED)",
+                own=edge_of("caffe_layers"),
+            )
             for each in sorted({place, self.settings.core_of(backend, of_kernels=False)}):
                 self.precompile(f"{folder.path}/std.hpp", each, f"{backend}_PLAIN")
             gch = self.wrappers_std(backend)
@@ -334,7 +341,12 @@ class Rules:
             if folder.has("caffe_test.h"):  # Caffe's tests have a C ABI of their own
                 header = f"{folder.path}/caffe_test.h"
                 self.wrapper(
-                    folder.name, backend, header, wrapper, flags="$(UNSHARED)", own=map(path_of, edge.CAFFE)
+                    folder.name,
+                    backend,
+                    header,
+                    wrapper,
+                    flags="$(UNSHARED)",
+                    own=edge_of("caffe_layers"),
                 )
             else:
                 wrapper = self.core_wrapper(backend)
@@ -409,6 +421,11 @@ class Rules:
 def path_of(file: str) -> str:
     """A file of edge.py's lists, from the toolkit's folder."""
     return f"{PACKAGE}/{file.removeprefix('cuffi/')}" if file.startswith("cuffi/") else file
+
+
+def edge_of(wing: str) -> list[str]:
+    """The files of a wing's edge (`structs` in edge.py)."""
+    return [path_of(file) for file in edge.structs()[wing].files]
 
 
 def files_of(patterns: tuple[str, ...]) -> list[str]:

@@ -1,4 +1,4 @@
-# Extensions of torch.utils.ffi: recipes for their C, C++ and kernels. cuffi/old_torch/make/build_library.py writes the rules.
+# Extensions of torch.utils.ffi: recipes for their C, C++ and kernels. build_library.py writes the rules.
 
 FFI_HEADERS := $(PACKAGE)/old_torch/include
 FFI_INCLUDE := -I$(FFI_HEADERS)/ffi -Iinclude -I$(FFI_HEADERS) -I$(FFI_HEADERS)/TH -I$(FFI_HEADERS)/THC
@@ -18,10 +18,10 @@ ffi_as_c     = $(call compile,$(CXX) $(FFI_C) $(FFI_OBJECT) $(FFI_$(1)) $(2) $(F
 ffi_cpp      = $(call step,CXX,$(2),$@.log,$(call compile,$(CXX) $(FFI_CPP) $(FFI_OBJECT) $(FFI_$(1)) \
                $(3) $(FFI_INCLUDE) $(FFI_$(1)_CPP)))
 # ffi_kernel(backend, what, includes and macros): a rewritten .cu.
-ffi_kernel   = $(call ffi_kernel_$(1),$(2),$(3) $(FFI_INCLUDE) -idirafter $(PACKAGE)/caffe_layers/include/legacy)
+ffi_kernel   = $(call ffi_kernel_$(1),$(2),$(3) $(FFI_INCLUDE))
 ffi_kernel_host = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(2) $(host_CAFFE) -w -fpermissive))
 ffi_kernel_cuda = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call through,$(2)) $(cuda_CAFFE) --extended-lambda -w))
 # ffi_wrapper(module, backend): the Python module of the C functions.
-ffi_wrapper  = $(call step,FFI,$(1),$@.log,$(PYTHON) build_ffi.py $< $@ \
+ffi_wrapper  = $(call step,FFI,$(1),$@.log,$(PYTHON) -m cuffi.old_torch.make.build_wrapper $< $@ \
                --cxx '$(CXX) -O1 $(FFI_$(2)) $(FFI_INCLUDE) $(FFI_$(2)_CPP)' \
                --flags '$($(2)_FLAGS)' --info '$($(2)_INFO)')
