@@ -19,8 +19,12 @@ ffi_cpp      = $(call step,CXX,$(2),$@.log,$(call compile,$(CXX) $(FFI_CPP) $(FF
                $(3) $(FFI_INCLUDE) $(FFI_$(1)_CPP)))
 # ffi_kernel(backend, what, includes and macros): a rewritten .cu.
 ffi_kernel   = $(call ffi_kernel_$(1),$(2),$(3) $(FFI_INCLUDE))
-ffi_kernel_host = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(2) $(host_CAFFE) -w -fpermissive))
-ffi_kernel_cuda = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call through,$(2)) $(cuda_CAFFE) --extended-lambda -w))
+# Macros as for the compilers of 2017; on the host each product is rounded, as on the processors of that time.
+FFI_KERNEL   := -DNDEBUG -DUSE_CUDA
+ffi_kernel_host = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(2) $(host_FLAGS) $(FFI_KERNEL) \
+               -ffp-contract=off $(UNSHARED) -w -fpermissive))
+ffi_kernel_cuda = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call through,$(2)) $(cuda_NATIVE) $(FFI_KERNEL) \
+               --expt-relaxed-constexpr $(UNSHARED:%=-Xcompiler %) $(cuda_FRONT) --extended-lambda -w))
 # ffi_wrapper(module, backend): the Python module of the C functions.
 ffi_wrapper  = $(call step,FFI,$(1),$@.log,$(PYTHON) -m cuffi.old_torch.make.build_wrapper $< $@ \
                --cxx '$(CXX) -O1 $(FFI_$(2)) $(FFI_INCLUDE) $(FFI_$(2)_CPP)' \
