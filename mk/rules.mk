@@ -41,7 +41,10 @@ ENDS      := -Werror=return-type
 own = $(foreach folder,$(1),-iquote $(folder)) $(foreach folder,$(1),-idirafter $(folder))
 # Includes for a native layer. Its declarations come first, so that a definition that differs from them does not
 # compile. load_inline writes a prologue.h. native(folder, build)
-native = $(call own,$(1)) -iquote . -include stdint.h -include $(2)/declarations.h $(patsubst %,-include %,$(wildcard $(1)/prologue.h))
+# The wings' headers, such as THC/THCAtomics.cuh, come last.
+WINGS := $(wildcard $(PACKAGE)/*/include)
+native = $(call own,$(1)) -iquote . $(patsubst %,-idirafter %,$(WINGS)) -include stdint.h -include $(2)/declarations.h $(patsubst %,-include %,$(wildcard $(1)/prologue.h))
+
 # ------------------------------------------------------------------------------------------ recipes
 # rewrite(word, name, tool, further arguments): a .cu for a backend's compiler.
 rewrite = $(call step,$(1),$(2),$@.log,$(PYTHON) -m tools.cuda.$(3) $(4) $< $@ --depfile $@.d)

@@ -29,7 +29,7 @@ from support.workshop import SharedLayers, Workshop, make  # noqa: F401
 from cuffi.runtime import backend_of
 from tools.make.find_nvcc import find
 
-pytest_plugins = ["support.fork", "support.load", "support.stock", "support.zoo"]
+pytest_plugins = ["support.folders", "support.fork", "support.load", "support.stock", "support.zoo"]
 
 # The tests that run for the layers of another folder: those of every layer, and none of the toolkit's own.
 EVERY_LAYERS = ("cuda", "exotic", "layouts", "modules", "operators", "refusals", "short", "values")

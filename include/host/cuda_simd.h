@@ -121,7 +121,8 @@ CAFFE_HOST_DOT(unsigned int, unsigned int, uint8_t, uint16_t)
 #define CAFFE_HOST_VI(name, type, least, expression) \
   inline type name(type a, type b, type c) {         \
     const type x = expression;                       \
-    return least && x < 0 ? 0 : x;                   \
+    if constexpr (least) return x > 0 ? x : 0;       \
+    return x;                                        \
   }
 #define CAFFE_HOST_ADDED static_cast<int>(static_cast<unsigned int>(a) + static_cast<unsigned int>(b))
 CAFFE_HOST_VI(__vimax3_s32, int, false, (a > b ? a : b) > c ? (a > b ? a : b) : c)

@@ -17,6 +17,7 @@ from tools.cuda.rewrite import rewrite
 from tools.make.find_nvcc import find
 
 INCLUDE = f"-I{ROOT / 'include'}"
+WING = ROOT / "cuffi/caffe_layers/include"
 OF_NVCC = ["-include", ROOT / "include" / "caffe_old_nvcc.h"]  # as in mk/cuda.mk
 
 
@@ -58,7 +59,8 @@ def test_min_and_max_in_a_cpp_file_beside_cudas_headers(tmp_path):
     (tmp_path / "layer.cpp").write_text('#include "caffe/common.hpp"\n' + text)
     includes = [
         INCLUDE,
-        f"-I{ROOT / 'cuffi/caffe_layers/include/legacy'}",
+        f"-I{WING}",
+        f"-I{WING}/legacy",
         f"-I{Path(nvcc).resolve().parents[1] / 'include'}",
     ]
     quiet([compiler("g++"), "-std=c++17", "-fsyntax-only", *includes, tmp_path / "layer.cpp"])
@@ -99,7 +101,7 @@ int f(const vector<int>& v, half h) {
 def test_a_fork_may_have_the_names_of_the_toolkit(tmp_path):
     (tmp_path / "layer.cpp").write_text(A_FORKS_NAMES)
     core = next((ROOT / "build" / "core").glob("host-*"), None) or pytest.skip("the core is not built")
-    includes = [f"-I{ROOT / 'build/core/include'}", INCLUDE, f"-I{ROOT / 'include/legacy'}", f"-I{core}"]
+    includes = [f"-I{ROOT / 'build/core/include'}", INCLUDE, f"-I{WING}", f"-I{WING}/legacy", f"-I{core}"]
     here = ["-DCAFFE_HOST_BACKEND", "-include", ROOT / "include/host/cuda_runtime.h"]
     quiet([compiler("g++"), "-std=c++17", "-fsyntax-only", *here, *includes, tmp_path / "layer.cpp"])
 
@@ -321,7 +323,7 @@ def test_cuda_check_evaluates_once(program):
     text = """
 #include "caffe_cuda_macro.h"
 #include <cstdio>
-namespace cuda_host { cudaError_t last_error(bool) { return cudaSuccess; } }
+namespace cuda_host { cudaError_t last_error(bool) { return cudaSuccess; } const char* why_refused() { return ""; } }
 int main() {
   int calls = 0;
   auto call = [&] { ++calls; return calls == 1 ? cudaSuccess : cudaErrorMemoryAllocation; };

@@ -11,4 +11,4 @@ if _LISTED and os.environ.get("CAFFE"):  # the folder for ported layers may be n
     os.makedirs(os.path.expanduser(_LISTED[0]), exist_ok=True)
 for _folder in _LISTED:
     if not os.path.isdir(os.path.expanduser(_folder)):
-        sys.exit(f"LAYERS_DIR: there is no folder {part('shown').shown(_folder)}")
+        sys.exit(f"LAYERS_DIR: there is no folder {part('base/shown').shown(_folder)}")

@@ -13,13 +13,13 @@ from functools import partial
 
 import numpy as np
 import torch
-from net.apart import apart
 from torch import Tensor
 
 from ...base import CaffeError, CaffeTypeError, CaffeValueError, describe, path_of, some
 from ...caffe_files.parameters import did_you_mean
 from ...caffe_files.prototxt import Node
 from ..net import caffe_net
+from ..net.apart import apart
 from ..net.graph import Spec
 from ..net.net import CaffeNet
 from ..stock import blobs_of

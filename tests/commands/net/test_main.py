@@ -470,8 +470,9 @@ def test_pairs():
 def test_stock_caffes_messages_are_made_where_they_are_missing_or_older(tmp_path, monkeypatch):
     ran = []
     monkeypatch.setattr(net.subprocess, "run", lambda command, **_: ran.append(command[2:]))
-    monkeypatch.chdir(tmp_path)
-    stock, made = tmp_path / "src/caffe/proto/caffe.proto", tmp_path / "cuffi/nets/net/_caffe.desc"
+    stock, made = tmp_path / "core/caffe.proto", tmp_path / "net/_caffe.desc"
+    monkeypatch.setattr(net, "STOCK_PROTO", stock)
+    monkeypatch.setattr(net, "STOCK", SimpleNamespace(path=made))
     for file in (stock, made):
         file.parent.mkdir(parents=True)
     stock.write_text("")

@@ -4,9 +4,9 @@ import copy
 
 import pytest
 import torch
-from support.points import DEVICES
 
 from cuffi import caffe_net
+from cuffi.backends import DEVICES
 from cuffi.nets.net import fused
 
 TEXT = """
