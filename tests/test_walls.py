@@ -169,31 +169,22 @@ def test_make_knows_no_wing():
 
 # -------------------------------------------------------------------------------------------- nets, alone
 
-PURE = ("nets/net/test_net.py", "nets/net/test_weights.py", "nets/net/test_refusals.py", "nets/net/test_fused.py",
-        "nets/net/test_registry.py", "nets/pycaffe/test_io.py", "nets/pycaffe/proto", "nets/dnn/test_opencv_net.py",
-        "nets/solver/test_optimizer.py")  # fmt: skip
+PURE = (
+    "nets/net/test_net.py", "nets/net/test_fused.py", "nets/net/test_registry.py", "nets/net/test_graph.py",
+    "nets/pycaffe/test_io.py", "nets/pycaffe/test_blobs.py", "nets/dnn/test_opencv_net.py",
+    "nets/solver/test_optimizer.py", "caffe_files/test_prototxt.py",
+)  # fmt: skip
 
 
 def test_nets_run_without_the_toolkit():
-    """No cffi, no compiler's packages, no runtime, no Caffe layers: as in a pure wheel. CI runs all of tests/nets so:
-    see support/without_toolkit.py."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-n0",
-        "-p",
-        "support.without_toolkit",
-        "--confcutdir=tests/nets",
-    ]
+    """No cffi, no packages of compilers, no runtime, no Caffe layers: as in a pure wheel."""
+    command = [sys.executable, "-m", "pytest", "-q", "-n0", "-W", "ignore", "--confcutdir=tests/nets"]
+    command += ["-p", "support.without_toolkit", "-m", "not gpu", "-k", "not on_a_gpu and not compiles"]
     environment = os.environ | {"PYTHONPATH": f"{ROOT}/tests:{ROOT}"}
-    done = subprocess.run(
-        [*command, "-W", "ignore", *(f"tests/{name}" for name in PURE)],
-        cwd=ROOT, env=environment, capture_output=True, text=True,
-    )  # fmt: skip
+    words = [*command, *(f"tests/{name}" for name in PURE)]
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True)
     passed = re.search(r"(\d+) passed", done.stdout)
-    assert done.returncode == 0 and passed and int(passed[1]) > 200, done.stdout[-3000:] + done.stderr[-500:]
+    assert done.returncode == 0 and passed and int(passed[1]) > 150, done.stdout[-3000:] + done.stderr[-500:]
 
 
 # ------------------------------------------------------------------------------------------------ budgets

@@ -1,8 +1,6 @@
 """A plugin of pytest: what the wing of nets must do without is not there, as in a pure wheel.
 
-    python -m pytest -p support.without_toolkit --confcutdir=tests/nets tests/nets
-
-A file of tests that imports one of these modules is about both wings, and is left out; the last line counts them.
+python -m pytest -p support.without_toolkit --confcutdir=tests/nets tests/nets
 """
 
 import sys
