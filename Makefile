@@ -41,9 +41,14 @@ LIMIT      ?= 60
 V          ?=
 SETTINGS  := PYTHON CXX NVCC CUDA_HOME ARCH HIPCC HIP_ARCH HOST_ARCH LAYERS_DIR LAYERS BACKENDS BUILD CORE SANITIZE LIMIT V
 # Arguments of single targets (make help says which). They are read only from the command line.
-ARGUMENTS := INSTALL LAYER FROM CAFFE TYPE NAME FORCE PARAM SHAPES TEST FILTER \
-             EXT JOB PROTOTXT WEIGHTS PHASE REPLACE IGNORE STAGES PYTHON_LAYERS PYTHON_PATH SOLVER RESUME MINUTES SEED
+ARGUMENTS := INSTALL LAYER FROM
+TARGETS   := all libraries test bench new loops sanitize lint clean help
 
+# The wings' own targets and arguments. An installed package is around this folder. override: the user's values of these
+# two are not expanded.
+override WINGS := $(if $(wildcard cuffi/base),cuffi,..)
+override FRAGMENTS := $(sort $(wildcard $(WINGS)/*/targets.mk lab/targets.mk))
+include $(FRAGMENTS)
 include mk/literal.mk
 
 # ------------------------------------------------------------------------------------------ targets
@@ -56,7 +61,6 @@ export PYTHON_NAMED := $(if $(filter file,$(origin PYTHON)),,1)
 export CALLED_IN := $(realpath $(PWD))
 # PYTHONSAFEPATH would hide the tools in this folder from Python.
 unexport PYTHONSAFEPATH
-TARGETS := all libraries test bench new port ffi verify net verify-net onnx train caffetest loops sanitize fuzz lint clean help
 .PHONY: $(TARGETS)
 .DEFAULT_GOAL := all
 
@@ -76,39 +80,11 @@ bench:  ## measure the layers and their peers; LAYER=x for one
 new:  ## LAYER=foo: start a native layer
 	@$(CUFFI) new
 
-port:  ## CAFFE=/path/to/fork TYPE=Normalize [NAME= FORCE=1]: take layers out of a Caffe fork, unedited; TYPE=all for all
-	+@$(CUFFI) port
-
-ffi:  ## EXT="/path/to/extension ...": build extensions of torch.utils.ffi (2017, 2018), unedited; print a table
-	+@$(CUFFI) ffi
-
-verify:  ## LAYER=x [PARAM= SHAPES= TYPE=]: compare a Caffe layer's CPU code, kernels and finite differences
-	+@$(CUFFI) verify
-
-net:  ## PROTOTXT=x [WEIGHTS=x.caffemodel CAFFE=/path/to/fork]: port what a net needs, run it, print a table
-	+@$(CUFFI) net
-
-verify-net:  ## PROTOTXT=x CAFFE=/path/to/fork: compare a net by torch with the fork's own code, blob by blob
-	+@$(CUFFI) net verify
-
-onnx:  ## PROTOTXT=x WEIGHTS=x.caffemodel [ONNX=x.onnx]: write a net as ONNX, and compare every blob
-	+@$(CUFFI) onnx
-
-train:  ## SOLVER=solver.prototxt [WEIGHTS=x.caffemodel RESUME=1 PYTHON_LAYERS=1]: train a Caffe net as `caffe train` did
-	@"$$PYTHON" -m cuffi train $${WEIGHTS:+--weights "$$WEIGHTS"} $${RESUME:+--resume} \
-	  $${CALLED_IN:+--directory "$$CALLED_IN"} -- "$$SOLVER"
-
-caffetest:  ## CAFFE=/path/to/fork TEST=test_pooling_layer.cpp (or all) [FILTER=]: run the fork's own layer tests, unedited
-	+@"$$PYTHON" -m lab.caffetest --filter="$${FILTER:-*}" -- "$$CAFFE" "$$TEST"
-
 loops:  ## list the kernel loops: which are vector loops (16 bytes per thread), and why the others are not
 	+@$(TOOL)make.build loops
 
 sanitize:  ## run every case under AddressSanitizer, UBSan, the race finder and, on a GPU, compute-sanitizer
 	+@$(TOOL)make.sanitize
-
-fuzz:  ## [MINUTES=1 SEED=1 LAYER=]: random calls; each must give the right result or an error
-	+@$(TOOL)make.build fuzz
 
 lint:  ## ruff, clang-format and the type checker
 	@if [ ! -e pyproject.toml ]; then echo "make lint: the sources are in the checkout, not in what pip installs"; exit 2; fi
@@ -124,4 +100,4 @@ clean:  ## remove all build files
 	$(error there is no target '$@'. There are: $(TARGETS). To install the toolkit: pip install $(CURDIR))
 
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##/\t/' | sort
+	@grep -hE '^[a-z-]+:.*##' Makefile $(FRAGMENTS) | sed -E 's/:.*##/\t/' | sort

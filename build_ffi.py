@@ -3,12 +3,7 @@
     python build_ffi.py layers/round/round.h build/round/host/_host.o --cxx "g++ -O1" --flags "-march=native"
     python build_ffi.py src/edge/ffi_std.hpp build/ffi_std.hpp.gch --cxx "g++ -O1"
 
-    python build_ffi.py build/job.json build/_round_host.o --cxx "g++ -O1" --flags "-march=native"
-    python build_ffi.py aten_python.cpp build/aten_python.o --cxx "g++ -O2"
-
-The second line precompiles the headers that all wrappers include, for `--std build/ffi_std.hpp` of the first one. The
-third is for an extension of torch.utils.ffi or of torch/extension.h, which the JSON describes
-(cuffi/old_torch/make/build_library.py), and the fourth for the part that all of the latter share.
+The second line precompiles the headers that all wrappers include, for `--std build/ffi_std.hpp` of the first one.
 
 tools/make/link.py links the object into an extension. The extension uses only CPython's stable ABI and nothing of
 torch, so the same file works with every Python from 3.10 on, and with every torch.
@@ -16,7 +11,7 @@ torch, so the same file works with every Python from 3.10 on, and with every tor
 Functions take tensors as addresses (`uintptr_t`): a call takes 0.12 us, and would take 0.4 us with `ffi.cast`. Each
 function also has a variant that takes its arguments as an array of words (src/edge/call_launcher.h).
 
-All Caffe layers have the same declarations, so their object is compiled once.
+A wing's libraries may pass structs, too (`structs` in cuffi/edge.py).
 """
 
 import argparse
@@ -33,16 +28,12 @@ from pathlib import Path
 from cffi import FFI
 from pycparser import c_ast, c_parser
 
-from cuffi.old_torch.make import torch_library, wrapper
 from tools.files import read
 from tools.make.backends import edge
 from tools.make.python_abi import PYTHON_ABI, python_includes
-from tools.refused import Refused
 
 ROOT = Path(__file__).resolve().parent
 ABI = ROOT / "include" / "caffe_ffi.h"
-# The structs of a Caffe layer's functions.
-RECORDS = edge.path_of(ROOT, "cuffi/caffe_layers/include/caffe/layer_record.h")
 # The processor features that a compiler uses by itself for some -march. Features that only intrinsics use (AES, SHA,
 # AMX, ...) are left out.
 FEATURES = """
@@ -81,7 +72,7 @@ def parse_declarations(header: Path) -> dict[str, dict]:
             f"{header}:{line}: error: expected only C declarations, without preprocessor lines: cffi reads this file"
         )
     text = re.sub(r"//[^\n]*|/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), text, flags=re.S)
-    records = re.sub(r"//[^\n]*", "", structs_of(header))
+    records = re.sub(r"//[^\n]*", "", _structs(wing_of(header)))
     sized = "".join(f"typedef long {sign}int{bits}_t;" for sign in ("", "u") for bits in (8, 16, 32, 64))
     sized += "".join(
         f"typedef long {name};" for name in ("size_t", "ssize_t", "ptrdiff_t", "intptr_t", "uintptr_t")
@@ -206,9 +197,19 @@ def _is_made_of(names: set[str], expression: str) -> bool:
     )
 
 
-def structs_of(header: Path) -> str:
-    """The declarations of a Caffe layer's records, if the header names one of these structs. Otherwise ""."""
-    return RECORDS.read_text() if re.search(r"\bcaffe_(services|\w+_record)\b", text_of(header)) else ""
+def wing_of(header: Path) -> str:
+    """The wing whose structs the header names (cuffi/edge.py); "" if none."""
+    text = text_of(header)
+    for wing in edge.structs():
+        names = re.findall(r"^\} (\w+);", _structs(wing), re.M)
+        if re.search(rf"\b({'|'.join(names)})\b", text):
+            return wing
+    return ""
+
+
+def _structs(wing: str) -> str:
+    """The declarations of a wing's structs."""
+    return edge.path_of(ROOT, edge.structs()[wing].header).read_text() if wing else ""
 
 
 def _parameter(header: Path, function: str, node: c_ast.Node) -> tuple[str, str]:
@@ -251,7 +252,8 @@ def wrapper_source(header: Path, functions: dict, own_wrapper: Path | None) -> t
     signatures = json.dumps(json.dumps(functions))
     lines.append(f"static const char *caffe_signatures(void) {{ return {signatures}; }}")
     exported.append("const char *caffe_signatures(void);")
-    records = f'#include "{RECORDS}"\n' if structs_of(header) else ""
+    wing = wing_of(header)
+    records = f'#include "{edge.path_of(ROOT, edge.structs()[wing].header)}"\n' if wing else ""
     return f'extern "C" {{\n{records}#include "{header}"\n}}\n' + "\n".join(lines) + "\n", "\n".join(exported)
 
 
@@ -300,13 +302,14 @@ def build(header, output, target, cxx, flags, info, std) -> None:
     own_wrapper = header.with_name(header.stem + "_ffi.cpp")
     source, exported = wrapper_source(header, functions, own_wrapper if own_wrapper.exists() else None)
     features = " ".join(f'X("{feature}")' for feature in cpu_features(cxx, flags))
-    edges = [edge.EVERY, *([edge.CAFFE] if structs_of(header) else [])]
-    digests = " ".join(edge.digest(ROOT, files) for files in edges)
-    preamble = f'#define CAFFE_EDGE "{digests}"\n#define CAFFE_BUILD_INFO {json.dumps(info)}\n'
+    wing = wing_of(header)
+    preamble = (
+        f'#define CAFFE_EDGE "{edge.digests(ROOT, wing)}"\n#define CAFFE_BUILD_INFO {json.dumps(info)}\n'
+    )
     preamble += f"#define CAFFE_CPU_FEATURES(X) {features}\n"
     preamble += '#include "ffi_guard.h"\n#include "ffi_run.h"\n'
     ffi = FFI()
-    ffi.cdef(ABI.read_text() + structs_of(header) + exported)
+    ffi.cdef(ABI.read_text() + _structs(wing) + exported)
     module = output.name.split(".")[0]
     ffi.set_source(module, preamble + source, source_extension=".cpp", py_limited_api=True)
     generated = output.parent / f"{module}.cpp"
@@ -317,23 +320,6 @@ def build(header, output, target, cxx, flags, info, std) -> None:
         compile_into(output, target, [*cxx, "-std=c++17", str(generated)])
     else:
         compile_into(output, target, [*cxx, PLAIN, *(["-include", str(std)] if std else []), str(generated)])
-
-
-def build_extension(job: Path, output: Path, target: str, cxx, flags, info) -> None:
-    """Write the Python module of an extension, and compile it into the object `output`."""
-    described, module = json.loads(job.read_text()), output.name.split(".")[0]
-    features = " ".join(f'X("{feature}")' for feature in cpu_features(cxx, flags))
-    preamble = (
-        f'#define CAFFE_EDGE "{edge.digest(ROOT, edge.FFI)}"\n#define CAFFE_CPU_FEATURES(X) {features}\n'
-    )
-    preamble += f"#define CAFFE_BUILD_INFO {json.dumps(info)}\n"
-    generated = output.with_suffix(".cpp")
-    if "service" in described:  # of torch/extension.h
-        source = torch_library.source_of(described, output.parent.name)
-    else:
-        source = wrapper.source_of(described, module)
-    generated.write_text(preamble + source)
-    compile_into(output, target, [*cxx, "-std=c++17", "-w", str(generated)])
 
 
 def precompile(header: Path, output: Path, target: str, cxx: list[str]) -> None:
@@ -347,8 +333,7 @@ def compile_into(output: Path, target: str, command: list[str]) -> None:
 
     A depfile beside it says what it was made from. `target`: make's name of the output.
     """
-    folders = ("include", "src/edge", "cuffi/caffe_layers/include", "cuffi/old_torch/src")
-    includes = [f"-I{edge.path_of(ROOT, folder)}" for folder in folders] + python_includes()
+    includes = [f"-I{ROOT / folder}" for folder in ("include", "src/edge")] + python_includes()
     partial = output.with_name(output.name + ".partial")
     own = [PYTHON_ABI, "-fPIC", "-fvisibility=hidden", *includes]
     own += ["-MD", "-MP", "-MT", target, "-MF", f"{output}.d"]
@@ -373,14 +358,10 @@ def main() -> int:
     try:
         if arguments.output.suffix == ".gch":
             precompile(**paths, target=target, cxx=cxx)
-        elif arguments.header.suffix == ".json":
-            build_extension(*paths.values(), target, cxx, flags, arguments.info)
-        elif arguments.header.suffix == ".cpp":
-            compile_into(paths["output"], target, [*cxx, str(paths["header"])])
         else:
             std = arguments.std and arguments.std.resolve()
             build(**paths, target=target, cxx=cxx, flags=flags, info=arguments.info, std=std)
-    except (BuildError, Refused) as error:
+    except BuildError as error:
         print(error, file=sys.stderr)
         return 1
     except subprocess.CalledProcessError:

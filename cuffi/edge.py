@@ -7,28 +7,37 @@ the extension that makes calls. make has no torch, so this file does not import 
 
 import functools
 import hashlib
+import json
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 PACKAGE = Path(__file__).resolve().parent
 # The folder of the Makefile, headers and sources in an installed package. In a checkout it is the package's parent.
 INSTALLED = "_toolkit"
-# The files that every library's edge is compiled from, and those that Caffe layers' libraries add.
+# The files that every library's edge is compiled from. A wing's libraries have more (`structs`).
 EVERY = (
     "build_ffi.py", "include/caffe_ffi.h", "src/edge/ffi_guard.h", "src/edge/ffi_run.h", "src/edge/way_out.h",
 )  # fmt: skip
-CAFFE = ("cuffi/caffe_layers/include/caffe/layer_record.h", "cuffi/caffe_layers/core/caffe_layer.h")
 # The files of the extension that makes calls, one for all layers (tools/make/build_call.py).
 CALL = (
     "src/edge/call.cpp", "src/edge/call_launcher.h", "src/edge/call_plan.h", "src/edge/call_short.h",
     "src/edge/call_table.h", "src/edge/call_torch.h", "src/edge/dlpack.h", "src/edge/methods.h",
 )  # fmt: skip
-# The files of the Python module of an extension of torch.utils.ffi (cuffi/old_torch/make/wrapper.py).
-FFI = (
-    "build_ffi.py", "cuffi/old_torch/include/TH/TH.h", "cuffi/old_torch/include/THC/THC.h", "src/edge/call_torch.h",
-    "src/edge/dlpack.h", "src/edge/ffi_guard.h", "cuffi/old_torch/src/th_call.h", "src/edge/way_out.h",
-    "cuffi/old_torch/make/declarations.py", "cuffi/old_torch/make/uses.py", "cuffi/old_torch/make/wrapper.py",
-)  # fmt: skip
+
+
+class Structs(NamedTuple):
+    """The C structs that a wing's libraries and Python pass to each other: cuffi/<wing>/edge/structs.json.
+
+    Attributes:
+        wing: its name.
+        header: the file with the structs. A layer's header that names one gets their declarations.
+        files: all files that such a library's edge has beside EVERY.
+    """
+
+    wing: str
+    header: str
+    files: tuple[str, ...]
 
 
 @functools.cache
@@ -68,13 +77,28 @@ def digest(folder: Path, files: tuple[str, ...]) -> str:
 
 
 @functools.cache
-def expected() -> list[str]:
-    """This toolkit's digests of EVERY and of CAFFE; none if only the package is here."""
+def structs() -> dict[str, Structs]:
+    """The structs of the wings that have some, by wing."""
+    found = {}
+    for file in sorted(PACKAGE.glob("*/edge/structs.json")):
+        wing, said = file.parent.parent.name, json.loads(file.read_text())
+        found[wing] = Structs(wing, said["header"], (said["header"], *said["others"]))
+    return found
+
+
+def digests(folder: Path, wing: str = "") -> str:
+    """What a library says of its edge: the digest of EVERY, and of its wing's files: `2f0a <wing>=91be`."""
+    own = [f"{wing}={digest(folder, structs()[wing].files)}"] if wing else []
+    return " ".join([digest(folder, EVERY), *own])
+
+
+@functools.cache
+def _expected(wing: str) -> str:
     folder = root()
-    return [digest(folder, files) for files in (EVERY, CAFFE)] if folder else []
+    return digests(folder, wing) if folder and (not wing or wing in structs()) else ""
 
 
-def matches(digests: str) -> bool:
-    """Was a library with these digests built with this toolkit? A native layer's library has only the first digest."""
-    found = digests.split()
-    return not expected() or (bool(found) and found == expected()[: len(found)])
+def matches(found: str) -> bool:
+    """Was a library that says `found` built with this toolkit? If only the package is here, nobody can tell."""
+    wing = found.partition(" ")[2].partition("=")[0]
+    return root() is None or (bool(found) and found == _expected(wing))

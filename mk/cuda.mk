@@ -14,10 +14,7 @@ cuda_NATIVE := $(COMMON) -include include/caffe_old_nvcc.h -O2 --threads 0 -Wno-
                -Xfatbin -compress-all -ccbin $(filter-out $(CACHES),$(CXX)) $(OBJECT:%=-Xcompiler %)
 cuda_FLAGS  :=
 
-# cuda_FRONT, cuda_FRONTS and cuda_EACH, the GPUs, are from tools/make/architectures.py. --expt-relaxed-constexpr:
-# kernels may call functions that the standard library has made constexpr since, such as fmax(float, double).
-cuda_CAFFE  := $(cuda_NATIVE) $(OF_CAFFE) --expt-relaxed-constexpr $(UNSHARED:%=-Xcompiler %) $(cuda_FRONT)
-cuda_PLAIN  := $(GPU_PLAIN) $(CUDA_INCLUDE)
+# cuda_FRONT, cuda_FRONTS and cuda_EACH, the GPUs, are from tools/make/architectures.py.
 cuda_LINK   := $(CUDA_LIB) -lcudart_static -ldl -lrt -pthread
 cuda_INFO   := CUDA $(ARCH)
 # The compiler whose version is recorded.
@@ -26,13 +23,8 @@ cuda_TELLS  := $(NVCC)
 # Options for the C++ compiler, in the form in which nvcc passes them on. through(options)
 through      = $(patsubst -f%,-Xcompiler -f%,$(subst -iquote ,-Xcompiler -iquote$(comma),\
                  $(subst -idirafter ,-Xcompiler -idirafter$(comma),$(1))))
-# See mk/host.mk. A .cu without device code, as half of stock Caffe's are, is compiled by the C++ compiler. If that
-# fails, it uses something that nvcc declares, and nvcc compiles it.
+# See mk/host.mk.
 cuda_native  = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call through,$(2)) \
                  $(cuda_NATIVE) -Xcompiler $(ENDS) $(or $(3),$(cuda_FRONTS))))
-cuda_kernel  = $(call step,NVCC,$(1),$@.log,\
-  { grep -q '^// No device code' $< && $(call compile,$(CXX) $(call std,cuda) $(2) $(cuda_PLAIN) -x c++); } || \
-  { $(call compile,'$(NVCC)' $(call through,$(2)) $(cuda_CAFFE)); })
 
-$(call remember,$(BUILD)/cuda.flags,$(NVCC) $(cuda_NATIVE) $(cuda_FRONTS) $(cuda_EACH))
-$(call remember,$(BUILD)/cuda.caffe.flags $(CORE_cuda)/flags,$(NVCC) $(cuda_CAFFE) $(CXX) $(cuda_PLAIN))
+$(call remember,$(BUILD)/cuda.flags $(CORE_cuda)/flags,$(NVCC) $(cuda_NATIVE) $(cuda_FRONTS) $(cuda_EACH))

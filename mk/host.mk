@@ -8,26 +8,20 @@ SANITIZER_races := -fsanitize=thread -DCAFFE_HOST_RACES=1 -O1 -Wno-tsan
 AS_NVCC     := -fno-strict-aliasing -fno-finite-loops -fno-delete-null-pointer-checks
 host_FLAGS   = $(COMMON) -Iinclude/host -O3 -march=$(HOST_ARCH) -fno-math-errno -fno-trapping-math $(AS_NVCC) \
                $(OBJECT) -g1 -DCAFFE_HOST_BACKEND=1 $(SANITIZER_$(SANITIZE))
-# No fused multiply-add: each product is rounded, as on the processors that Caffe was built for. Else a box of 50 pixels
-# may end at 49.99999.
-host_CAFFE   = $(host_FLAGS) $(OF_CAFFE) -ffp-contract=off $(UNSHARED)
 host_LINK   := -pthread -lm $(if $(filter 1,$(SANITIZE)),-fsanitize=address$(comma)undefined)
 host_INFO   := host $(HOST_ARCH)
 
-host_PLAIN   = $(host_CAFFE)
 # The headers that every .cu includes. They are two thirds of compiling a small one.
 host_CUDA    = -include $(CORE_host)/cuda_runtime.h
 
 # Further flags for the launcher itself.
 host_LAUNCH := $(if $(filter races,$(SANITIZE)),-fno-sanitize=thread)
 
-# host_native, host_kernel(name, includes and flags, further flags): a native layer's .cu, and a Caffe layer's.
+# host_native(name, includes and flags, further flags): a native layer's .cu.
 host_native  = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(host_FLAGS) $(ENDS) $(2) $(3)))
-host_kernel  = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(call std,host) $(2) $(host_CAFFE) $(3)))
 
-$(call remember,$(BUILD)/host.flags,$(CXX) $(host_FLAGS))
-$(call remember,$(BUILD)/host.caffe.flags $(CORE_host)/flags,$(CXX) $(host_CAFFE))
-# The core's .cpp have no kernels for the race finder: they are compiled without, once for all.
-$(call remember,$(WITHOUT_KERNELS)/flags,$(CXX) $(filter-out $(SANITIZER_races),$(host_CAFFE)))
+$(call remember,$(BUILD)/host.flags $(CORE_host)/flags,$(CXX) $(host_FLAGS))
+# The toolkit's own .cpp have no kernels for the race finder: they are compiled without, once for all.
+$(call remember,$(WITHOUT_KERNELS)/flags,$(CXX) $(filter-out $(SANITIZER_races),$(host_FLAGS)))
 $(WITHOUT_KERNELS)/%: SANITIZE := $(SANITIZE:races=)
 $(WITHOUT_KERNELS)/%: CORE_host := $(WITHOUT_KERNELS)

@@ -31,14 +31,8 @@ endef
 compile = $(1) $(TELL) -MT $@ -MF $@.d.partial -c $< -o $@.partial && mv $@.d.partial $@.d && mv $@.partial $@
 
 COMMON    := -std=c++17 -Iinclude
-# Caffe's Makefile defines NDEBUG. Some forks test USE_CUDA instead of CPU_ONLY. Precompiled headers need the same
-# macros, or the compiler ignores them without a message.
-OF_CAFFE  := -DNDEBUG -DUSE_CUDA
 # Every object goes into a shared library that exports only its Python wrapper.
 OBJECT    := -fPIC -fvisibility=hidden -Wall -Wno-unknown-pragmas
-# A .cpp in a GPU's library. It needs no special processor, because kernels do the work.
-GPU_PLAIN  = $(COMMON) $(OF_CAFFE) -O1 $(OBJECT) $(UNSHARED) -g1
-
 # For native layers: a function without its `return` would run into the code after it.
 ENDS      := -Werror=return-type
 
@@ -50,23 +44,10 @@ own = $(foreach folder,$(1),-iquote $(folder)) $(foreach folder,$(1),-idirafter 
 # The wings' headers, such as THC/THCAtomics.cuh, come last.
 WINGS := $(wildcard $(PACKAGE)/*/include)
 native = $(call own,$(1)) -iquote . $(patsubst %,-idirafter %,$(WINGS)) -include stdint.h -include $(2)/declarations.h $(patsubst %,-include %,$(wildcard $(1)/prologue.h))
-# Includes for a Caffe layer. Its forwarding headers come first, so that a fork's own header wins over the toolkit's.
-# additions.hpp has functions that the fork added to Caffe's own headers, for which the toolkit has its own.
-# caffe(folder, build)
-caffe = -I$(2)/include $(call own,$(1)) -Iinclude -I$(PACKAGE)/caffe_layers/include -I$(PACKAGE)/caffe_layers/include/legacy \
-  $(patsubst %,-include %,$(wildcard $(1)/additions.hpp))
 
 # ------------------------------------------------------------------------------------------ recipes
-# headers(name, folder, build): forwarding headers, and a source that registers the layer if it does not do so itself.
-headers = $(call step,HEAD,$(1),$@.log,$(PYTHON) -m cuffi.caffe_layers.make.prepare headers $(2) $(3) && touch $@)
-# messages(name, arguments): caffe.proto for C++ and, beside the layer's files, for Python.
-messages = $(call step,PROTO,$(1),$@.log,$(PYTHON) -m cuffi.caffe_layers.make.proto $(2) && touch $@)
-# std(backend): the standard headers that every Caffe file includes, precompiled. They are a fifth of each compilation.
-std = -include $(CORE_$(1))/std.hpp
 # rewrite(word, name, tool, further arguments): a .cu for a backend's compiler.
 rewrite = $(call step,$(1),$(2),$@.log,$(PYTHON) -m tools.cuda.$(3) $(4) $< $@ --depfile $@.d)
-# plain(backend, name, includes and flags, further flags): a Caffe layer's .cpp.
-plain = $(call step,CXX,$(2) ($(1)),$@.log,$(call compile,$(CXX) $(call std,$(1)) $(3) $($(1)_PLAIN) $(4)))
 # ar first writes an empty archive, so it writes to a .partial file.
 archive = $(Q)rm -f $@.partial && ar rcs $@.partial $(filter %.o,$^) && mv $@.partial $@
 # wrapper(name, backend, flags): the Python wrapper of a layer's C functions. -O2 makes no call faster. The headers that
@@ -76,7 +57,7 @@ wrapper = $(call step,FFI,$(1) ($(2)),$@.log,$(PYTHON) build_ffi.py $< $@ --cxx 
 wrappers_std = $(Q)$(PYTHON) build_ffi.py $< $@ --cxx '$(CXX) -O1'
 # The extension that makes the calls of all layers.
 runner = $(call step,CXX,call.cpp,$(BUILD)/call.log,$(PYTHON) -m tools.make.build_call $@ --cxx '$(CXX) -O2')
-# link(name, backend): link the wrapper, the layer's archive and, for a Caffe layer, the core's archives.
+# link(name, backend): link the wrapper, the layer's archive and those of the toolkit.
 link = $(call step,LINK,$(1) ($(2)),$(BUILD)/$(1)/$(2)/link.log,$(PYTHON) -m tools.make.link $@ \
   $(filter %.o %.a,$^) $(patsubst %,--header %,$(filter %.h,$^)) -- '$($(2)_INFO)' '$($(2)_TELLS)' $(CXX) -- \
   $($(2)_LINK))

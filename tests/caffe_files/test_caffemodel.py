@@ -8,9 +8,9 @@ import torch
 from support.wire import field, floats, varint
 from support.zoo import raises
 
+from cuffi.base import CaffeValueError
 from cuffi.caffe_files.caffemodel import blobs_of, stored_blob, stored_layers
 from cuffi.nets.net.messages import STOCK
-from cuffi.runtime import CaffeValueError
 
 
 @pytest.mark.parametrize(("kind", "letter"), [(0, "d"), (1, "f"), (2, "e")])

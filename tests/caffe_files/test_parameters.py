@@ -3,8 +3,8 @@
 import pytest
 from support.protos import SNIPPET, layer_with, parameters
 
+from cuffi.base import CaffeError, CaffeRuntimeError, CaffeTypeError, CaffeValueError
 from cuffi.caffe_files.parameters import Parameters
-from cuffi.runtime import CaffeError, CaffeRuntimeError, CaffeTypeError, CaffeValueError
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from google.protobuf.text_encoding import CUnescape
 from google.protobuf.wrappers_pb2 import Int64Value, StringValue
 from support.zoo import raises
 
+from cuffi.base import CaffeValueError
 from cuffi.caffe_files.prototxt import (
     DEEPEST,
     Node,
@@ -20,7 +21,6 @@ from cuffi.caffe_files.prototxt import (
     render,
     unquoted,
 )
-from cuffi.runtime import CaffeValueError
 
 TEXT = """name: "a" 'b'  # a comment: { "
 layer {

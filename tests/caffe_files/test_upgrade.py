@@ -2,11 +2,11 @@
 
 import pytest
 
+from cuffi.base import CaffeValueError
 from cuffi.caffe_files.parameters import read_fields
 from cuffi.caffe_files.prototxt import parse
 from cuffi.caffe_files.upgrade import upgraded, v2_type
 from cuffi.nets.net.messages import STOCK
-from cuffi.runtime import CaffeValueError
 
 
 def told(node) -> list:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 import torch
 from conftest import ROOT, make
+from support import makefiles
 
 from cuffi.runtime.cases import load_package
 
@@ -100,7 +101,7 @@ def commands(document: Path) -> list[str]:
 )
 def test_commands_exist(document):
     """Each target is one of the Makefile, each setting is one that make knows."""
-    targets = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.M))
+    targets = set(re.findall(r"^([a-z-]+):.*##", makefiles.TEXT, re.M))
     refusal = make("NO_SUCH_SETTING=1", "help")
     settings = set(re.findall(r"[A-Z_]{1,}", (refusal.stderr + refusal.stdout).partition("There are:")[2]))
     for command in commands(document):

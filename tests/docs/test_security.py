@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 from conftest import ROOT
+from support import makefiles
 
 import cuffi
 
@@ -22,7 +23,7 @@ def rows() -> dict[str, tuple[str, str]]:
 
 
 def test_each_target_of_make_is_listed():
-    targets = re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.M)
+    targets = re.findall(r"^([a-z-]+):.*##", makefiles.TEXT, re.M)
     commands = {"make" if target == "all" else f"make {target}" for target in targets}
     assert commands == {name for name in rows() if name.startswith("make")}
 

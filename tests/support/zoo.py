@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from cuffi.runtime import CaffeError
+from cuffi.base import CaffeError
 
 DEVICES = ["cpu", "kernels", "cuda"]  # the layer's CPU code, its kernels on the host, on a GPU
 

@@ -9,7 +9,6 @@ because it has no cases and no guess fits; otherwise the checker's own.
 """
 
 import argparse
-import contextlib
 import importlib
 import importlib.util
 import itertools
@@ -21,30 +20,13 @@ from pathlib import Path
 import torch
 
 from cuffi.backends import CPU, DEVICES, GPU
-from cuffi.caffe_layers.verify.probe import NoCode
-from cuffi.caffe_layers.verify.verification import Verification
-from cuffi.caffe_layers.verify.verify_inputs import modules_of
 from cuffi.folders import own, split
 from cuffi.runtime.cases import Draw, layer_of, load_package
 
+from ..make.kinds import kinds
 from .races import watched
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def run_without_cases(package: str, name: str, dtype: torch.dtype, device: str) -> int:
-    """Run a Caffe layer without cases on inputs that `make verify` guesses. Returns the number of runs."""
-    options = argparse.Namespace(param="", shapes="", type="")
-    verification, runs = Verification(package, name, options, lambda *_: None, {}), 0
-    if not modules_of(package, name):
-        return runs
-    for setting in verification.settings():
-        verification.choose_blobs(setting)
-        for code in (c for c in verification.codes if c.device == device):
-            with contextlib.suppress(NoCode):
-                verification.run_once(setting, code, dtype)
-                runs += 1
-    return runs
 
 
 def points_of(package: str, layer, device: str, dtypes: list[torch.dtype]):
@@ -82,7 +64,8 @@ def run_layer(package: str, name: str, device: str, wanted: list[torch.dtype], t
     dtypes = [dtype for dtype in wanted if layer and dtype in layer.dtypes]
     before = tally.runs
     if importlib.util.find_spec(f"{package}.{name}.cases") is None:
-        tally.runs += sum(run_without_cases(package, name, dtype, device) for dtype in dtypes)
+        points = ((kind, dtype) for kind in kinds() for dtype in dtypes)
+        tally.runs += sum(kind.run_without_cases(package, name, dtype, device) for kind, dtype in points)
     else:
         for case, label, kernels, dtype in points_of(package, layer, device, dtypes):
             tally.runs += 1

@@ -2,7 +2,7 @@
 
     python -m tools.make.build all                           what `make` does
     python -m tools.make.build libraries LAYERS_DIR=/my/layers BUILD=/my/build LAYERS="foo bar" NVCC=
-    python -m tools.make.build loops | verify | fuzz | clean
+    python -m tools.make.build loops | clean
 
 Settings (the Makefile lists them) come from the arguments, else from the environment. The exit status is make's. Other
 programs may run this, too, in the toolkit's folder.
@@ -16,7 +16,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..files import read
 from ..parts import part
@@ -27,6 +27,7 @@ from .clean import clean
 from .failures import failures
 from .folders import layers_in
 from .job import Job, empty
+from .kinds import kinds
 from .settings import ROOT, Settings, full, make_command, of_each_folder
 from .stale import Inputs
 
@@ -227,65 +228,6 @@ def copied(settings: Settings, checker: str, place: str) -> Settings:
     return Settings(settings.environment() | own)
 
 
-def verify(settings: Settings) -> int:
-    arguments = settings.arguments
-    layer = arguments.get("LAYER", "").strip()
-    if not layer:
-        layers = (
-            " ".join(name for name, folder in layers_in(settings.layers_dir).items() if folder.is_caffe)
-            or "none"
-        )
-        raise Refused(
-            f"which layer? {settings.hint('verify', LAYER='foo')}\nCaffe layers in {settings.layers_dir}: {layers}"
-        )
-    folders.check_layer(layer, "LAYER")
-    requirements.need(["build", "run"], f"{settings.build}/packages")
-    job = Job(settings, only=[layer])
-    if not job.folder(layer).is_caffe:
-        raise Refused(
-            f"LAYER={layer}: verify is for Caffe layers. A native layer has its reference in cases.py: "
-            f"{settings.suite(f'-k {layer}')}"
-        )
-    if status := build(job):
-        return status
-    if is_dry(make_flags()):
-        return 0
-    place = os.path.dirname(job.folder(layer).path)
-    command = [sys.executable, "-m", "cuffi.caffe_layers.verify", f"--layers-dir={place}"]
-    for option in ("PARAM", "SHAPES", "TYPE"):
-        if option in arguments:
-            command.append(f"--{option.lower()}={arguments[option]}")
-    if any(source.endswith(".cu") for source in job.folder(layer).sources):
-        with_races = copied(settings, "races", f"{settings.build}/races")
-        if status := build(Job(with_races, only=[layer])):
-            return status
-        command.append(f"--races={with_races.layers_dir}")
-    status = subprocess.call([*command, "--", layer])
-    print(f"verdict: {VERDICTS.get(status, 'none')}", flush=True)
-    return status
-
-
-def fuzz(settings: Settings) -> int:
-    """Make random calls of the layers. The arguments are read before anything is built."""
-    from lab.fuzz.options import parser
-
-    given = settings.arguments
-    options = [f"--{name.lower()}={given[name]}" for name in ("MINUTES", "SEED") if name in given]
-    if layer := given.get("LAYER", "").strip():
-        options += ["--layers", folders.check_layer(layer, "LAYER")]
-    options.append(f"--layers-dir={settings.layers_dir}")
-    parser("make fuzz").parse_args(options)
-    requirements.need(["build", "run", "test"], f"{settings.build}/packages.test")
-    if status := build(Job(Settings(settings.environment() | {"BACKENDS": HOST.name}))):
-        return status
-    command = [sys.executable, "-m", "lab.fuzz", *options]
-    return 0 if is_dry(make_flags()) else subprocess.call(command)
-
-
-# The last line of make verify, by the status of verify's program, because make itself exits with 2 for each of them.
-VERDICTS = {0: "right", 1: "wrong"}
-
-
 def check_writable(settings: Settings) -> None:
     """Refuse a folder that cannot be written. The message says what to do instead."""
     for setting, place in (("LAYERS_DIR", settings.layers_dir), ("BUILD", settings.build)):
@@ -306,19 +248,17 @@ TARGETS = {
     "libraries": build_libraries,
     "core": build_core,
     "loops": loops,
-    "verify": verify,
-    "fuzz": fuzz,
     "clean": clean,
 }
 
 
 def concerned(several: list[Settings], target: str) -> list[Settings]:
-    """The settings of the folders with the wanted layers; for verify only the first folder with its layer."""
+    """The settings of the folders with the wanted layers; for a target of a kind only the first one with its layer."""
     if len(several) == 1:
         return several
     if target == "core":
         return several[:1]
-    of_layer = target in ("verify", "fuzz")
+    of_layer = target not in TARGETS
     asked = several[0].arguments.get("LAYER", "").split() if of_layer else several[0].layers
     if not asked:
         return several
@@ -329,28 +269,36 @@ def concerned(several: list[Settings], target: str) -> list[Settings]:
     for settings, names_here in found.items():
         settings.layers = sorted(names_here)
     those = [settings for settings, names_here in found.items() if names_here]
-    return those[:1] if target == "verify" else those
+    return those[:1] if target in targets_of_kinds() else those
 
 
-def run(target: str, settings: Settings) -> int:
-    if target != "clean":
+def targets_of_kinds() -> dict[str, Callable[[Settings], int]]:
+    return {name: target for kind in kinds() for name, target in kind.targets().items()}
+
+
+def run(target: Callable[[Settings], int], settings: Settings) -> int:
+    if target is not clean:
         if not os.path.isdir(settings.layers_dir):
             raise Refused(f"LAYERS_DIR: there is no folder {settings.layers_dir}")
         check_writable(settings)
         os.makedirs(settings.build, exist_ok=True)
-    return TARGETS[target](settings)
+    return target(settings)
 
 
-def main() -> int:
+def main(
+    known: dict[str, Callable[[Settings], int]] | None = None, arguments: list[str] | None = None
+) -> int:
+    """Run a target: one of `known`, or of the toolkit's and the kinds' own."""
+    known = known or TARGETS | targets_of_kinds()
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 (a closed stdout means no output)
     os.chdir(ROOT)
     try:
         if _has(make_flags(), "t"):
             raise Refused("-t (--touch) would leave empty libraries, which make would take for built ones")
-        several, targets = of_each_folder(sys.argv[1:])
-        if len(targets) != 1 or targets[0] not in TARGETS:
-            raise Refused(f"usage: python -m tools.make.build {' | '.join(TARGETS)} [SETTING=value ...]")
-        return max([run(targets[0], settings) for settings in concerned(several, targets[0])])
+        several, targets = of_each_folder(sys.argv[1:] if arguments is None else arguments)
+        if len(targets) != 1 or targets[0] not in known:
+            raise Refused(f"usage: python -m tools.make.build {' | '.join(known)} [SETTING=value ...]")
+        return max([run(known[targets[0]], settings) for settings in concerned(several, targets[0])])
     except Refused as error:
         print(f"make: {error}", file=sys.stderr)
     except KeyboardInterrupt:

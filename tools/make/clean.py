@@ -11,6 +11,7 @@ from . import folders
 from .backends import BACKENDS
 from .folders import layers_in
 from .job import FROM, MARK, remove
+from .kinds import kinds
 from .makefile import CALL
 from .settings import Settings
 
@@ -18,7 +19,9 @@ from .settings import Settings
 _MADE = {
     "_tmp": MARK,
     "core": "lock",
-    **dict.fromkeys(("sanitize", "races", "caffetest", "verify-net"), "made"),
+    **dict.fromkeys(
+        ("sanitize", "races", *(name for kind in kinds() for name in kind.made_in_build)), "made"
+    ),
 }
 _MADE_FILES = re.compile(
     r"(lock|report|inputs|call\.log|layers(\.dry)?\.mk|packages(\.build|\.test)?|[\w.]+\.flags)(\.\d+\.partial)?"
@@ -54,7 +57,7 @@ def clean(settings: Settings) -> int:
             os.unlink(CALL)
     for folder in layers_in(settings.layers_dir).values():
         made = [file for backend in BACKENDS.values() for file in (backend.library, backend.description)]
-        for file in [*made, "_caffe.desc"]:
+        for file in [*made, *(name for kind in kinds() for name in kind.made)]:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(folder.path, file))
     return 0

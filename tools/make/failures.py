@@ -117,14 +117,4 @@ def reason(job, name: str, logs: list[str]) -> str:
     lines = [line for log in logs for line in read(log, "utf-8").splitlines() if line.strip()]
     if errors := [line for line in lines if _ERROR.search(line)] or lines:
         return shown(" ".join(errors[0].split()))[:_MOST]
-    header = os.path.join(folder.path, f"{name}.h")
-    if not folder.is_caffe and not os.path.exists(header):
-        return f"{header}, which declares the C functions, is missing"
-    return "see make's output above"
-
-
-def missing_fields(logs: list[str]) -> list[tuple[str, str]]:
-    """The fields that a Caffe layer's files use and its messages lack, if it did not compile."""
-    lacking = re.compile(r"class \W?caffe::(\w+Parameter)\W+has no member\W+(?:named\W+)?(\w+)")
-    found = (read(log, "utf-8") for log in logs)
-    return list(dict.fromkeys(field for text in found for field in lacking.findall(text)))
+    return folder.kind.lacks(folder) or "see make's output above"

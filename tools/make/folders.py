@@ -12,11 +12,10 @@ import keyword
 import os
 import re
 
-from cuffi.caffe_layers.make.macros import INSTANTIATE, REGISTER
-
 from ..files import content
 from ..parts import part
 from ..refused import Refused
+from .kinds import kinds
 from .package import OWN, PACKAGE
 
 shown = part("base/shown").shown
@@ -50,13 +49,6 @@ def check_layer(name: str, setting: str) -> str:
     return name
 
 
-def check_type(name: str) -> str:
-    """A layer type is a C++ identifier: REGISTER_LAYER_CLASS makes names from it."""
-    if not (name.isascii() and name.isidentifier()):
-        raise Refused(f"TYPE={shown(name)}: a layer type is a C++ name, as in PSROIPooling")
-    return name
-
-
 def check_file(name: str) -> str | None:
     """Why a source of a layer cannot have this name (its path in the folder), or None if it can."""
     if all(_FILE.match(part) for part in name.split("/")):
@@ -87,16 +79,6 @@ def folder_of(layers_dir: str, name: str, setting: str) -> str:
 
 SOURCES = (".cpp", ".cc", ".cu")
 HEADERS = (".hpp", ".h", ".cuh", ".hh", ".inl")
-# Words that mark a folder as a Caffe layer's, or as one of Caffe's tests (lab/caffetest).
-_REGISTERS = re.compile(
-    rb'^[ \t]*(?:%b)[^A-Z_]|^extern "C" int64_t caffe_test_run' % "|".join([*REGISTER, INSTANTIATE]).encode(),
-    re.M,
-)
-# Words in sources that need the core's stock layers or its Net: headers, and functions that make a layer by type.
-_STOCK = re.compile(
-    rb"caffe/(?:layers/(?!loss_layer\.|neuron_layer\.)\w+_layer|(?:common|neuron|vision)_layers|net|caffe|layer_factory)"
-    rb"\.hpp|caffe/util/insert_splits\.hpp|\bCreateLayer\b|\bNet\s*<"
-)
 # A kernel that tests the GPU's architecture is compiled for each one. A test only for sm_80 needs no more than nvcc's
 # two front ends, one for GPUs before sm_80 and one for later ones (mk/cuda.mk).
 _ASKS_ARCH = re.compile(
@@ -108,29 +90,29 @@ _DEFINES_ARCH = re.compile(rb"defined\s*\(?\s*__CUDA_ARCH__\s*\)?|#\s*ifn?def\s+
 class Folder:
     """A layer's folder. Its files are named by their path in it."""
 
+    uses_stock = False
+
     def __init__(self, path: str):
         self.path, self.name = path, os.path.basename(path)
         files = sorted(_files(path))
         self.sources = [f for f in files if f.endswith(SOURCES)]
         self.headers = [f for f in files if f.endswith(HEADERS)]
-        self.protos = [f for f in files if f.endswith(".proto") and "/" not in f]
+        # Files of other suffixes, which some kinds have.
+        self.others = [f for f in files if f not in self.sources + self.headers and "/" not in f]
+        # Other files that decide what is built.
+        self.beside: list[str] = []
         # For a broken link, which has no content, the compiler has an error.
         texts = {file: content(os.path.join(path, file)) for file in self.sources + self.headers}
-        self.is_caffe = any(_REGISTERS.search(texts[source]) for source in self.sources)
-        own = {os.path.basename(file).encode() for file in files}
-        self.uses_stock = self.is_caffe and any(
-            os.path.basename(found) not in own for text in texts.values() for found in _STOCK.findall(text)
-        )
         self.asks_arch = any(_ASKS_ARCH.search(_DEFINES_ARCH.sub(b"", text)) for text in texts.values())
-        if not self.is_caffe:  # a native layer has only .cu files; <name>_ffi.cpp belongs to the wrapper
-            self.sources = [f for f in self.sources if f.endswith(".cu") and "/" not in f]
-        # Other files that decide what is built.
-        beside = ("plain_loops", "overwrites", f"{self.name}_ffi.cpp")
-        self.beside = [file for file in beside if self.has(file)]
+        self.kind = next(kind for kind in kinds() if kind.is_of(self, texts))
+        self.kind.examine(self, texts)
         self.has_init = os.path.exists(os.path.join(path, "__init__.py"))
         # The reasons why this layer cannot be built.
-        used = self.sources + (self.headers + self.protos if self.is_caffe else [])
-        self.refused = [why for why in map(check_file, used) if why]
+        self.refused = [why for why in map(check_file, self.kind.files(self)) if why]
+
+    def note_beside(self, *files: str) -> None:
+        """Note those of these files that the folder has."""
+        self.beside = [file for file in files if self.has(file)]
 
     def has(self, file: str) -> bool:
         return os.path.exists(os.path.join(self.path, file))
@@ -171,5 +153,5 @@ def _files(path: str, below: str = ""):
         name = f"{below}{entry.name}"
         if entry.is_dir(follow_symlinks=False):
             yield from _files(path, f"{name}/")
-        elif entry.name.endswith((*SOURCES, *HEADERS, ".proto")):
+        elif entry.name.endswith((*SOURCES, *HEADERS, *(s for kind in kinds() for s in kind.suffixes))):
             yield name

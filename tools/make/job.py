@@ -11,8 +11,8 @@ from ..refused import Refused
 from .backends import edge
 from .failures import Failure
 from .folders import Folder, folders, shown
-from .makefile import Rules, core_folder
-from .package import IS_INSTALLED, ROOT
+from .makefile import Rules
+from .package import IS_INSTALLED
 from .settings import Settings, full
 
 # A file that marks a folder which make may empty. A layer's objects have FROM, which holds the folder of layers.
@@ -36,7 +36,7 @@ class Job:
             )
         self.folders: list[Folder] = [known[name] for name in dict.fromkeys(wanted)]
         self.rules = Rules(settings)
-        self.text = self.rules.text(self.folders, core_folder(ROOT))
+        self.text = self.rules.text(self.folders)
         self.started = self.rules.started
 
     def folder(self, name: str) -> Folder:

@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 
 from .backends import BACKENDS
-from .failures import failed_logs, missing_fields
+from .failures import failed_logs
 from .settings import ROOT
 from .stale import state_of
 from .trial import Outcome, outcomes_of
@@ -63,11 +63,8 @@ def say_what_is_broken(job, broken: dict[str, str]) -> None:
         print(f"FAILED: {name}: {why}")
     for name in dict.fromkeys(failure.name for failure in failed):
         logs = [log for backend in settings.backends for log in failed_logs(job, name, backend)]
-        for message, field in missing_fields(logs):
-            print(
-                f"{name}: {message} has no {field}: put the fork's caffe.proto into {job.folder(name).path}, "
-                "or a .proto with only that message (docs/port-a-caffe-layer.md, section 1)."
-            )
+        for line in job.folder(name).kind.advice(job.folder(name), logs):
+            print(line)
 
 
 def say_left_out(job) -> None:
@@ -80,12 +77,12 @@ def say_left_out(job) -> None:
 
 
 def next_command(job) -> str:
-    """The next command. The tests read cases.py; a Caffe layer without one can be compared with its CPU code."""
-    untested = [folder.name for folder in job.folders if folder.is_caffe and not folder.has("cases.py")]
+    """The next command. The tests read cases.py; some kinds have a target for a layer without one."""
+    untested = [folder for folder in job.folders if folder.kind.tests and not folder.has("cases.py")]
     if not untested:
         return job.settings.suite()
     more = f" (and {len(untested) - 1} more without cases.py)" if untested[1:] else ""
-    return job.settings.hint("verify", LAYER=untested[0]) + more
+    return job.settings.hint(untested[0].kind.tests, LAYER=untested[0].name) + more
 
 
 def texts(job) -> list[str]:

@@ -20,7 +20,7 @@ from rich.progress import track
 
 from tools.console import console
 from tools.files import alone_in
-from tools.make.folders import check_layer, check_type, folder_of, shown
+from tools.make.folders import check_layer, folder_of, shown
 from tools.make.settings import from_environment, full
 from tools.new_layer.naming import TAKEN
 from tools.parts import part
@@ -228,7 +228,8 @@ def main() -> int:
 
 def check_names(options) -> None:
     for name in options.types:
-        check_type(name)
+        if not (name.isascii() and name.isidentifier()):  # REGISTER_LAYER_CLASS makes names from it
+            raise Refused(f"TYPE={shown(name)}: a layer type is a C++ name, as in PSROIPooling")
     if options.name and len(options.types) > 1:
         raise Refused("NAME= names one folder: give one TYPE with it")
     if options.name and not options.name.isidentifier():

@@ -22,6 +22,7 @@ from ...runtime import (
     dtype_name,
 )
 from ...runtime.extension import of_torch
+from ..edge_files import FILES
 from .function import old_functions
 from .th_operations import DTYPES, Services
 
@@ -74,7 +75,7 @@ def _load(name: str, path: Path, backend: str):
         importlib.util.spec_from_file_location(loader.name, path, loader=loader)
     )
     loader.exec_module(module)
-    if _edge.root() and module.edge != _edge.digest(_edge.root(), _edge.FFI):
+    if _edge.root() and module.edge != _edge.digest(_edge.root(), FILES):
         raise CaffeRuntimeError(
             f"{name}: another version of the toolkit built {path}: run the extension's build script again"
         )

@@ -49,7 +49,7 @@ def main(words: list[str] | None = None) -> int:
 
 def run_script(words: list[str]) -> int:
     """Run a Python script in this process, as `python script.py` does."""
-    from ... import ffi  # noqa: F401 (it becomes torch.utils.ffi)
+    from . import torch_utils_ffi  # noqa: F401 (it becomes torch.utils.ffi)
 
     old_functions()
     if not torch.cuda.is_available():

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ...backends import GPU
+from ...runtime.memory import view_memory
 
 DTYPES = {
     "Float": torch.float32, "Double": torch.float64, "Half": torch.float16, "Long": torch.int64, "Int": torch.int32,
@@ -40,8 +41,6 @@ def _cadd(tensor: Tensor, a: Tensor, x, b: Tensor) -> Tensor:
 def _columns(kind: str, address: int, rows: int, columns: int, step: int, device: int) -> Tensor:
     """The matrix whose columns start at an address, `step` elements apart."""
     from cffi import FFI
-
-    from ...caffe_layers.call.services import view_memory
 
     dtype = torch.float32 if kind == "S" else torch.float64
     flat = view_memory(FFI(), address, step * (columns - 1) + rows, dtype, device)

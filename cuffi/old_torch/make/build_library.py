@@ -21,10 +21,13 @@ from pathlib import Path
 
 from tools.files import write
 from tools.make import folders, requirements
-from tools.make.backends import BACKENDS, HOST, edge
+from tools.make.backends import BACKENDS, HOST
 from tools.make.build import locked, run_make
-from tools.make.makefile import Rules
+from tools.make.makefile import Rules, path_of
+from tools.make.package import PACKAGE
 from tools.make.settings import Settings
+
+from ..edge_files import FILES
 
 CPP = (".cpp", ".cc", ".cxx")
 # As tools/make/report.py says it.
@@ -103,7 +106,7 @@ class LibraryRules(Rules):
 
     def wrapper_rule(self, wrapper: str, module: str, backend: str) -> None:
         """Add the rule of the object with the PyInit function."""
-        self.rule(wrapper, [self.path, *edge.FFI], f"$(call ffi_wrapper,{module},{backend})")
+        self.rule(wrapper, [self.path, *map(path_of, FILES)], f"$(call ffi_wrapper,{module},{backend})")
 
     def text(self) -> str:  # type: ignore[override]
         backends = [b for b in self.settings.backends if self.job["with_cuda"] or BACKENDS[b].on_host]
@@ -121,9 +124,8 @@ class LibraryRules(Rules):
             *(f"{backend}: {output}" for backend, output in made.items()),
         ]
         self.made = list(made)
-        return "\n".join(
-            [*head, "include mk/ffi.mk", *self.lines, *tail, f"-include {' '.join(self.depfiles)}", ""]
-        )
+        head.append(f"include {PACKAGE}/old_torch/make/ffi.mk")
+        return "\n".join([*head, *self.lines, *tail, f"-include {' '.join(self.depfiles)}", ""])
 
 
 def build(settings: Settings, path: str, kind: type[LibraryRules] | None = None) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.workshop import CXX, core_archives, core_includes, made_once
 
-from tools.make.makefile import core_folder, units
+from cuffi.caffe_layers.make.kind import core_folder, units
 
 ROOT = Path(__file__).resolve().parents[3]
 INCLUDE = "cuffi/caffe_layers/include/caffe"

@@ -18,4 +18,4 @@ REGISTERED = "REGISTER_LAYER_CLASS(One);\n"
     ],
 )
 def test_what_registers(folder, text, is_caffe):
-    assert folder(**{"one.cpp": text, "one.cu": ""}).is_caffe == is_caffe
+    assert folder(**{"one.cpp": text, "one.cu": ""}).kind.name == ("caffe" if is_caffe else "native")

@@ -8,8 +8,8 @@ import torch
 from support import known_reference as reference
 from support.nets import draw, gradients_are_right, one_layer, same
 
+from cuffi.base import CaffeValueError
 from cuffi.nets.known._boxes import decode, encode, overlap, suppressed
-from cuffi.runtime import CaffeValueError
 
 
 @pytest.mark.parametrize("order", [(0, 2, 3, 1), (1,), (3, 1), ()])

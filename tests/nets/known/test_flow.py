@@ -9,7 +9,7 @@ import torch
 from support.known_reference import c_round
 from support.nets import draw, gradients_are_right, one_layer, same
 
-from cuffi.runtime import CaffeValueError
+from cuffi.base import CaffeValueError
 
 
 def correlation(a, b, pad, kernel, most, stride_1, stride_2):

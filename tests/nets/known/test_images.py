@@ -7,7 +7,7 @@ from support import known_reference as reference
 from support.nets import draw, gradients_are_right, labels, one_layer, randomised, same
 
 from cuffi import caffe_net
-from cuffi.runtime import CaffeValueError
+from cuffi.base import CaffeValueError
 
 SEGNET = 'type: "BN" bn_param { scale_filler { type: "constant" value: 1 } %s }'
 PSPNET = 'type: "BN" bn_param { slope_filler { type: "constant" value: 1 } momentum: 0.5 %s }'

@@ -9,7 +9,7 @@ import torch
 from support import known_reference as reference
 from support.nets import draw, gradients_are_right, one_layer, randomised, same
 
-from cuffi.runtime import CaffeValueError
+from cuffi.base import CaffeValueError
 
 PRIORS = 40
 CLASSES = 4

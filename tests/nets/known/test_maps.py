@@ -8,7 +8,7 @@ import torch
 from support import known_reference as reference
 from support.nets import draw, labels, one_layer, same
 
-from cuffi.runtime import CaffeValueError
+from cuffi.base import CaffeValueError
 
 FIELD, STRIDE = (40, 50), 16
 MEAN, STD = [0, 0.1, 0, 0], [0.1, 0.2, 0.2, 0.3]

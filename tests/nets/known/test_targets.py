@@ -7,7 +7,7 @@ import pytest
 import torch
 from support.nets import draw, labels, one_layer, same
 
-from cuffi.runtime import CaffeValueError
+from cuffi.base import CaffeValueError
 
 MEAN, STD = [0, 0.1, 0, 0], [0.1, 0.2, 0.2, 0.3]
 NORM = "bbox_reg_param { bbox_mean: [0, 0.1, 0, 0] bbox_std: [0.1, 0.2, 0.2, 0.3] %s}"

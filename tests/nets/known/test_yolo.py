@@ -8,7 +8,7 @@ import torch
 from support.nets import draw, one_layer, same
 
 from cuffi import caffe_net
-from cuffi.runtime import CaffeValueError
+from cuffi.base import CaffeValueError
 
 SIZES = [(20, 37), (49, 94), (73, 201), (143, 65)]
 CELLS = [(1.3, 1.7), (3.2, 4.0), (5.1, 8.1), (9.5, 4.8), (11.2, 10.0)]

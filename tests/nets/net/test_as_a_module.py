@@ -4,9 +4,9 @@ import os
 import sys
 
 import torch
-from conftest import ROOT
 from support import python_with_torch
 from support.nets import NET, batch
+from support.root import ROOT
 
 from cuffi import caffe_net
 

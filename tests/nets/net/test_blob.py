@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from cuffi.base import CaffeTypeError, CaffeValueError
 from cuffi.nets.net.blob import Blob, BlobVec, Layer, Phase
-from cuffi.runtime import CaffeTypeError, CaffeValueError
 
 
 def test_a_reshape_keeps_the_values_in_their_order():

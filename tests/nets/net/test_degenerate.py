@@ -11,7 +11,7 @@ import pytest
 import torch
 from support.nets import draw, one_layer, same
 
-from cuffi.runtime import CaffeError
+from cuffi.base import CaffeError
 
 FLAT = [0.0, 1.0, -1.0, 2.0, 60.0, -60.0]
 

@@ -4,11 +4,9 @@ import copy
 
 import pytest
 import torch
-from cuffi.depthwise_conv import depthwise_conv
-from cuffi.depthwise_conv.provides_depthwise_convolution import activation_number
-from support.points import DEVICES
 
 from cuffi import caffe_net
+from cuffi.backends import DEVICES
 from cuffi.nets.net import fused
 
 TEXT = """
@@ -182,8 +180,11 @@ def test_in_other_precisions_and_in_a_copy():
 @pytest.fixture(params=DEVICES)
 def device(request, monkeypatch):
     """A device on which depthwise ones are the toolkit's own kernel. On a CPU torch's would be faster."""
+    native = pytest.importorskip("cuffi.depthwise_conv.provides_depthwise_convolution")
     if request.param == "cpu":
-        monkeypatch.setattr(fused, "_operator", lambda device_type: (depthwise_conv, activation_number))
+        monkeypatch.setattr(
+            fused, "_operator", lambda device_type: (native.depthwise_conv, native.activation_number)
+        )
     return request.param
 
 

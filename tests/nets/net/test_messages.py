@@ -2,9 +2,9 @@
 
 import pytest
 
+from cuffi.base import CaffeValueError
 from cuffi.caffe_files.prototxt import parse
 from cuffi.nets.net.messages import layer_parameter, message_of
-from cuffi.runtime import CaffeValueError
 
 
 def first(text: str):

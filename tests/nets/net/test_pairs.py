@@ -16,9 +16,9 @@ import torch
 from support.nets import draw, labels, one_layer, randomised, same
 from support.pairs import ALL_CASES, STOCK_CASES
 
+from cuffi.base import CaffeError, CaffeValueError
 from cuffi.nets.known import known_classes, known_types
 from cuffi.nets.stock import stock_class, stock_types
-from cuffi.runtime import CaffeError, CaffeValueError
 
 NOTHING: Mapping[int, tuple[int, ...]] = MappingProxyType({})
 

@@ -10,7 +10,7 @@ from support import caffe_reference as reference
 from support.nets import draw, gradients_are_right, labels, one_layer, randomised, same
 
 from cuffi import caffe_net
-from cuffi.runtime import CaffeRuntimeError, CaffeValueError
+from cuffi.base import CaffeRuntimeError, CaffeValueError
 
 # ------------------------------------------------------------------------------------------ pooling
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from cuffi.base import CaffeValueError
 from cuffi.nets.pycaffe import mode
-from cuffi.runtime import CaffeValueError
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,8 @@ import os
 import sys
 
 import pytest
-from conftest import ROOT
 from support import python_with_torch
+from support.root import ROOT
 
 from cuffi.nets.pycaffe.run_script import main
 

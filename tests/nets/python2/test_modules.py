@@ -7,7 +7,7 @@ import types
 
 import numpy as np
 import pytest
-from conftest import ROOT
+from support.root import ROOT
 
 from cuffi.nets.python2 import folders_of_user
 

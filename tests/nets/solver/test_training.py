@@ -8,7 +8,7 @@ import sys
 
 import pytest
 import torch
-from conftest import ROOT
+from support.root import ROOT
 
 from cuffi.train import Training, main
 

@@ -15,6 +15,7 @@ from support.workshop import CXX
 from tools.make import build
 from tools.make.failures import Failure, failures
 from tools.make.job import init_text
+from tools.make.kinds import kind_of
 from tools.make.settings import Settings
 from tools.refused import Refused
 
@@ -136,7 +137,7 @@ def test_a_build_that_is_killed_leaves_no_old_library(workshop):
 
 def test_what_only_the_host_lacks(tmp_path):
     """The GPU's library is built, so this is no failure; without it, or with another error, it is one."""
-    folder = SimpleNamespace(path=str(tmp_path / "one"), refused=[], is_caffe=False)
+    folder = SimpleNamespace(name="one", path=str(tmp_path / "one"), refused=[], kind=kind_of("native"))
     (tmp_path / "build/one/host").mkdir(parents=True), (tmp_path / "one").mkdir()
     libraries = {("one", b): str(tmp_path / "one" / f"_{b}.abi3.so") for b in ("host", "cuda")}
     job = SimpleNamespace(

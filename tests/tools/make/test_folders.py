@@ -26,14 +26,19 @@ def test_a_native_layer(folder):
         ["one.cu", "two.cu"],
         ["deep/x.cuh", "one.h"],
     )
-    assert found.protos == ["one.proto"] and not found.is_caffe and not found.has_init and not found.refused
+    assert (
+        found.others == ["one.proto"]
+        and found.kind.name == "native"
+        and not found.has_init
+        and not found.refused
+    )
     assert found.has("notes.txt") and not found.has("no.txt")
     assert folder(**{"__init__.py": ""}).has_init
 
 
 def test_a_caffe_layer(folder):
     found = folder(**{"one.cpp": REGISTERED, "deep/two.cc": "", "three.cu": "", "one.hpp": "", "b.inl": ""})
-    assert found.is_caffe and found.sources == ["deep/two.cc", "one.cpp", "three.cu"]
+    assert found.kind.name == "caffe" and found.sources == ["deep/two.cc", "one.cpp", "three.cu"]
     assert found.headers == ["b.inl", "one.hpp"] and not found.uses_stock
 
 

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from conftest import ROOT, Workshop, make
+from support import makefiles
 
 from tools.make.folders import check_file, check_path, folder_of, why_no_layer
 from tools.refused import Refused
@@ -100,9 +101,8 @@ OFTEN = (
     "PARAM",
 )
 RUN = "';touch pwned;'$(shell touch pwned)`touch pwned`|touch pwned"
-_MAKEFILE = (ROOT / "Makefile").read_text()
 TAKEN = re.findall(
-    r"\w+", "".join(re.findall(r"^(?:SETTINGS|ARGUMENTS) *:=((?:.*\\\n)*.*)$", _MAKEFILE, re.M))
+    r"\w+", "".join(re.findall(r"^(?:SETTINGS|ARGUMENTS) *[:+]=((?:.*\\\n)*.*)$", makefiles.TEXT, re.M))
 )
 TARGETS = {
     "verify": "LAYER TYPE PARAM SHAPES",

@@ -8,6 +8,7 @@ import pytest
 from tools.make import report
 from tools.make.backends import BACKENDS
 from tools.make.failures import Failure
+from tools.make.kinds import kind_of
 from tools.make.trial import Outcome
 
 LOG = """x.cpp:3: error: 'const class caffe::ShiftParameter' has no member named 'far'
@@ -23,7 +24,7 @@ def job(tmp_path, monkeypatch):
         (tmp_path / name / "__init__.py").touch()
         path = str(tmp_path / name)
         folders[name] = SimpleNamespace(
-            name=name, path=path, refused=[], is_caffe=False, has=(tmp_path / name / "x").with_name
+            name=name, path=path, refused=[], kind=kind_of("native"), has=(tmp_path / name / "x").with_name
         )
         folders[name].has = lambda file, path=path: os.path.exists(os.path.join(path, file))
     libraries = {(name, "host"): str(tmp_path / name / "_host.abi3.so") for name in folders}
@@ -76,6 +77,7 @@ def test_what_failed(job, capsys):
         Failure("one", "host", "asm", "", True),
     ]
     job.unfit = {"b_bad-name": "a name"}
+    job.folders[1].kind = kind_of("caffe")  # which has advice for the error in its log
     job.outcomes["one"] = Outcome(failed="it ended its process")
     assert report.report(job, 2) == 2 and job.shown == [("/layers", ["one"], job.settings)]
     field = f"put the fork's caffe.proto into {job.root}/two, or a .proto with only that message"
@@ -104,9 +106,9 @@ def test_after_ctrl_c(job, capsys, monkeypatch):
 
 def test_what_to_type_next(job):
     """python test.py does not test a Caffe layer without cases.py, so it is not suggested then."""
-    job.folders[1].is_caffe = True
+    job.folders[1].kind = kind_of("caffe")
     assert report.next_command(job) == "make verify LAYER=two"
-    job.folders[0].is_caffe = True
+    job.folders[0].kind = kind_of("caffe")
     assert report.next_command(job) == "make verify LAYER=one (and 1 more without cases.py)"
     for name in ("one", "two"):
         (job.root / name / "cases.py").touch()

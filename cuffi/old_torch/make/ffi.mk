@@ -1,4 +1,4 @@
-# Extensions of torch.utils.ffi: recipes for their C, C++ and kernels. cuffi/old_torch/make/build_library.py writes the rules.
+# Extensions of torch.utils.ffi: recipes for their C, C++ and kernels. build_library.py writes the rules.
 
 FFI_HEADERS := $(PACKAGE)/old_torch/include
 FFI_INCLUDE := -I$(FFI_HEADERS)/ffi -Iinclude -I$(FFI_HEADERS) -I$(FFI_HEADERS)/TH -I$(FFI_HEADERS)/THC
@@ -18,11 +18,15 @@ ffi_as_c     = $(call compile,$(CXX) $(FFI_C) $(FFI_OBJECT) $(FFI_$(1)) $(2) $(F
 ffi_cpp      = $(call step,CXX,$(2),$@.log,$(call compile,$(CXX) $(FFI_CPP) $(FFI_OBJECT) $(FFI_$(1)) \
                $(3) $(FFI_INCLUDE) $(FFI_$(1)_CPP)))
 # ffi_kernel(backend, what, includes and macros): a rewritten .cu.
-ffi_kernel   = $(call ffi_kernel_$(1),$(2),$(3) $(FFI_INCLUDE) -idirafter $(PACKAGE)/caffe_layers/include/legacy)
-ffi_kernel_host = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(2) $(host_CAFFE) -w -fpermissive))
-ffi_kernel_cuda = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call through,$(2)) $(cuda_CAFFE) --extended-lambda -w))
+ffi_kernel   = $(call ffi_kernel_$(1),$(2),$(3) $(FFI_INCLUDE))
+# Macros as for the compilers of 2017; on the host each product is rounded, as on the processors of that time.
+FFI_KERNEL   := -DNDEBUG -DUSE_CUDA
+ffi_kernel_host = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(2) $(host_FLAGS) $(FFI_KERNEL) \
+               -ffp-contract=off $(UNSHARED) -w -fpermissive))
+ffi_kernel_cuda = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call through,$(2)) $(cuda_NATIVE) $(FFI_KERNEL) \
+               --expt-relaxed-constexpr $(UNSHARED:%=-Xcompiler %) $(cuda_FRONT) --extended-lambda -w))
 # ffi_wrapper(module, backend): the Python module of the C functions.
-ffi_wrapper  = $(call step,FFI,$(1),$@.log,$(PYTHON) build_ffi.py $< $@ \
+ffi_wrapper  = $(call step,FFI,$(1),$@.log,$(PYTHON) -m cuffi.old_torch.make.build_wrapper $< $@ \
                --cxx '$(CXX) -O1 $(FFI_$(2)) $(FFI_INCLUDE) $(FFI_$(2)_CPP)' \
                --flags '$($(2)_FLAGS)' --info '$($(2)_INFO)')
 
@@ -32,17 +36,17 @@ ATEN_host    = -DCAFFE_HOST_BACKEND=1 -idirafter include/host $(SANITIZER_$(SANI
 ATEN_cuda    = $(CUDA_INCLUDE)
 # torch compiles without Caffe's macros, so a failed assert is an error. The extension's headers come first. nvcc gets
 # the four macros that torch gives it.
-aten_own     = $(filter-out -std=% -DNDEBUG -DUSE_CUDA -Iinclude,$(1))
+aten_own     = $(filter-out -std=% -Iinclude,$(1))
 ATEN_NVCC   := --extended-lambda -w -DWITH_CUDA $(patsubst %,-D__CUDA_NO_%__,HALF_OPERATORS HALF_CONVERSIONS \
                BFLOAT16_CONVERSIONS HALF2_OPERATORS)
 # aten_cpp, aten_kernel(backend, what, includes and macros), aten_runtime(backend, includes), aten_wrapper(module,
 # backend, includes).
 aten_cpp     = $(call step,CXX,$(2),$@.log,$(call compile,$(CXX) $(FFI_OBJECT) $(ATEN_PLAIN) $(3) -Iinclude $(ATEN_$(1))))
 aten_kernel  = $(call aten_kernel_$(1),$(2),$(3) -Iinclude)
-aten_kernel_host = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(call aten_own,$(host_CAFFE)) \
-               $(ATEN_PLAIN) -fno-strict-aliasing $(2)))
-aten_kernel_cuda = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call aten_own,$(cuda_CAFFE)) \
-               $(ATEN_NVCC) -include include/caffe_old_warp.h $(call through,$(2))))
-aten_runtime = $(call step,CXX,aten_python.cpp ($(1)),$@.log,$(PYTHON) build_ffi.py $< $@ --cxx '$(CXX) -O2 $(2)')
-aten_wrapper = $(call step,FFI,$(1),$@.log,$(PYTHON) build_ffi.py $< $@ --cxx '$(CXX) -O1 $(3)' \
+aten_kernel_host = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(call aten_own,$(host_FLAGS)) \
+               -ffp-contract=off $(UNSHARED) $(ATEN_PLAIN) $(2)))
+aten_kernel_cuda = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call aten_own,$(cuda_NATIVE)) \
+               --expt-relaxed-constexpr $(UNSHARED:%=-Xcompiler %) $(cuda_FRONT) $(ATEN_NVCC) -include include/caffe_old_warp.h $(call through,$(2))))
+aten_runtime = $(call step,CXX,aten_python.cpp ($(1)),$@.log,$(PYTHON) -m cuffi.old_torch.make.build_wrapper $< $@ --cxx '$(CXX) -O2 $(2)')
+aten_wrapper = $(call step,FFI,$(1),$@.log,$(PYTHON) -m cuffi.old_torch.make.build_wrapper $< $@ --cxx '$(CXX) -O1 $(3)' \
                --flags '$($(2)_FLAGS)' --info '$($(2)_INFO)')

@@ -1,0 +1,208 @@
+"""The walls of the house: which room may import and include what of which other. An arrow that points up fails."""
+
+import ast
+import functools
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+import cuffi
+
+# The rooms, by the beginnings of their files' names, and the rooms that each may know. The first that fits is a file's.
+ROOMS = {
+    "base": ("cuffi/base/",),
+    "caffe_files": ("cuffi/caffe_files/",),
+    "caffe_layers": ("cuffi/caffe_layers/",),
+    "nets": ("cuffi/nets/",),
+    "old_torch": ("cuffi/old_torch/",),
+    "toolkit": (
+        "cuffi/runtime/", "cuffi/loading/", "cuffi/backends.py", "cuffi/edge.py", "cuffi/folders.py",
+        "cuffi/packages.py", "tools/", "build_ffi.py", "src/", "include/", "layers/",
+    ),
+    "top": ("cuffi/",),
+    "lab": ("lab/",),
+}  # fmt: skip
+KNOWS = {
+    "base": set(),
+    "caffe_files": {"base"},
+    "toolkit": {"base"},
+    "caffe_layers": {"toolkit", "caffe_files", "base"},
+    "nets": {"caffe_files", "base"},
+    "old_torch": {"toolkit", "base"},
+    "top": {"base", "caffe_files", "toolkit", "caffe_layers", "nets", "old_torch"},
+    "lab": {"base", "caffe_files", "toolkit", "caffe_layers", "nets", "old_torch", "top"},
+}
+WINGS = ("caffe_layers", "nets", "old_torch")
+
+
+def room_of(file: str) -> str | None:
+    return next((room for room, places in ROOMS.items() if file.startswith(places)), None)
+
+
+@functools.cache
+def files(*suffixes: str) -> list[str]:
+    """The checkout's own files in the rooms, from its folder."""
+    found = []
+    for place in ("cuffi", "tools", "src", "include", "layers", "lab"):
+        for folder, _, names in os.walk(ROOT / place):
+            found += [os.path.relpath(os.path.join(folder, name), ROOT) for name in names]
+    return sorted(f for f in [*found, "build_ffi.py"] if f.endswith(suffixes) and "/build/" not in f)
+
+
+def imported(file: str, text: str) -> list[str]:
+    """The modules, or the names in modules, that a file imports."""
+    package, found = file.removesuffix(".py").split("/")[:-1], []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) + 1 - node.level] if node.level else []
+            module = [*above, *([node.module] if node.module else [])]
+            found += [".".join([*module, alias.name]) for alias in node.names]
+    return found
+
+
+def target_of(name: str) -> str | None:
+    """The file, or the folder, of an imported name; None if it is not ours."""
+    words = name.split(".")
+    if words[0] not in ("cuffi", "tools", "lab", "build_ffi"):
+        return None
+    if words[0] == "cuffi" and len(words) > 1 and words[1] in cuffi._PUBLIC:
+        words = ["cuffi", *cuffi._PUBLIC[words[1]].split(".")]
+    for count in range(len(words), 0, -1):
+        path = "/".join(words[:count])
+        if (ROOT / f"{path}.py").exists():
+            return f"{path}.py"
+        if (ROOT / path / "__init__.py").exists() and count > 1:
+            return f"{path}/"
+    if words[0] == "cuffi" and len(words) > 1:  # a layer
+        places = [ROOT / "layers", *sorted((ROOT / "cuffi").glob("*/layers"))]
+        found = (f"{place.relative_to(ROOT)}/{words[1]}/" for place in places if (place / words[1]).is_dir())
+        return next(found, "cuffi/__init__.py")
+    return f"{words[0]}/"
+
+
+def wrong_imports(file: str, text: str) -> list[str]:
+    """The imports of a file that its room may not have."""
+    room = room_of(file)
+    targets = {name: target_of(name) for name in imported(file, text)}
+    rooms = {name: room_of(target) for name, target in targets.items() if target}
+    return [f"{file}: {name} ({of})" for name, of in rooms.items() if of != room and of not in KNOWS[room]]
+
+
+def test_no_import_points_up():
+    wrong = [arrow for file in files(".py") for arrow in wrong_imports(file, (ROOT / file).read_text())]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "points_up"),
+    [
+        ("cuffi/nets/net/x.py", "from ...caffe_layers.call import CaffeModule", True),
+        ("cuffi/nets/net/x.py", "from ...backends import GPU", True),
+        ("cuffi/nets/net/x.py", "def f():\n    from ...depthwise_conv import layer", True),
+        ("cuffi/nets/net/x.py", "from ...normalize import Normalize", True),
+        ("cuffi/nets/net/x.py", "import cuffi.runtime.cases", True),
+        ("cuffi/nets/net/x.py", "from cuffi import load_inline", True),
+        ("cuffi/nets/net/x.py", "from cuffi import CaffeError", False),
+        ("cuffi/nets/net/x.py", "from ..stock.relu import ReLU", False),
+        ("cuffi/nets/net/x.py", "from ...caffe_files.prototxt import parse", False),
+        ("cuffi/runtime/x.py", "from ..nets.net import CaffeNet", True),
+        ("cuffi/runtime/x.py", "from .. import train", True),
+        ("tools/make/x.py", "from cuffi.caffe_layers.make.macros import REGISTER", True),
+        ("tools/make/x.py", "from lab.fuzz.options import parser", True),
+        ("layers/round/x.py", "from cuffi import Layer", False),
+        ("layers/round/x.py", "from cuffi import caffe_layer", True),
+        ("cuffi/old_torch/ffi/x.py", "from ... import ffi", True),
+        ("cuffi/old_torch/ffi/x.py", "import build_ffi", False),
+        ("cuffi/caffe_layers/call/x.py", "from ...nets.net import registry", True),
+        ("cuffi/base/x.py", "from ..backends import GPU", True),
+        ("cuffi/commands/x.py", "import lab.fuzz", True),
+    ],
+)
+def test_an_arrow_up_is_seen(file, text, points_up):
+    assert bool(wrong_imports(file, text)) == points_up
+
+
+def headers_of(wing: str) -> set[str]:
+    """The names by which a wing's headers are included, but those that stand in for a system's header."""
+    places = [ROOT / "cuffi" / wing / part for part in ("include", "src", "core")]
+    found = {f.relative_to(place).as_posix() for place in places for f in place.rglob("*.h*")}
+    return {f for f in found if not f.startswith(("legacy/", "ffi/"))}
+
+
+def test_no_include_points_up():
+    wrong, owners = [], {name: wing for wing in WINGS for name in headers_of(wing)}
+    assert len(owners) > 50
+    for file in files(".h", ".hpp", ".cuh", ".cu", ".cpp", ".cc", ".inl"):
+        text = (ROOT / file).read_text(errors="replace")
+        names = re.findall(r"""^\s*#\s*include\s*[<"]([^>"]+)""", text, re.M)
+        beside = (name for name in names if not (ROOT / file).parent.joinpath(name).exists())
+        may = {room_of(file), *KNOWS[room_of(file)]}
+        for name in beside:
+            wing = owners.get(name) or next((wing for wing in WINGS if f"/{wing}/" in name), None)
+            wrong += [f"{file}: {name}"] if wing and wing not in may else []
+    assert not wrong, "\n".join(wrong)
+
+
+def test_make_knows_no_wing():
+    """A wing's kind of folder has its own rules (tools/make/kinds.py), its recipes and its targets."""
+    own = [
+        f
+        for f in files(".py")
+        if f.startswith(("tools/make/", "tools/cases/", "build_ffi.py", "cuffi/edge.py"))
+    ]
+    recipes = ["Makefile", *(f"mk/{file.name}" for file in sorted((ROOT / "mk").glob("*.mk")))]
+    words = re.compile(r"caffe_layers|old_torch|\bnets\b|prototxt|caffemodel|_caffe\.desc|\bffi\.mk|\bBlob\b")
+    wrong = [
+        f"{file}:{number}: {line.strip()}"
+        for file in [*own, *recipes]
+        for number, line in enumerate((ROOT / file).read_text().splitlines(), 1)
+        if words.search(line)
+    ]
+    assert len(own) > 20 and not wrong, "\n".join(wrong)
+
+
+# -------------------------------------------------------------------------------------------- nets, alone
+
+PURE = (
+    "nets/net/test_net.py", "nets/net/test_fused.py", "nets/net/test_registry.py", "nets/net/test_graph.py",
+    "nets/pycaffe/test_io.py", "nets/pycaffe/test_blobs.py", "nets/dnn/test_opencv_net.py",
+    "nets/solver/test_optimizer.py", "caffe_files/test_prototxt.py",
+)  # fmt: skip
+
+
+def test_nets_run_without_the_toolkit():
+    """No cffi, no packages of compilers, no runtime, no Caffe layers: as in a pure wheel."""
+    command = [sys.executable, "-m", "pytest", "-q", "-n0", "-W", "ignore", "--confcutdir=tests/nets"]
+    command += ["-p", "support.without_toolkit", "-m", "not gpu", "-k", "not on_a_gpu and not compiles"]
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}/tests:{ROOT}"}
+    words = [*command, *(f"tests/{name}" for name in PURE)]
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True)
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert done.returncode == 0 and passed and int(passed[1]) > 150, done.stdout[-3000:] + done.stderr[-500:]
+
+
+# ------------------------------------------------------------------------------------------------ budgets
+
+
+def lines_of(room: str) -> int:
+    """The lines of code of a room, without the layers that are examples."""
+    code = (".py", ".c", ".cpp", ".h", ".hpp", ".cu", ".cuh", ".mk", ".proto", ".in")
+    own = [f for f in files(*code) if room_of(f) == room and not f.startswith("layers/")]
+    own = [f for f in own if not re.match(r"cuffi/\w+/layers/", f)]
+    own += ["Makefile", *(f"mk/{f.name}" for f in (ROOT / "mk").glob("*.mk"))] if room == "toolkit" else []
+    return sum((ROOT / file).read_bytes().count(b"\n") for file in own)
+
+
+def test_each_room_keeps_its_budget():
+    """Two percent more are allowed. Who needs more changes the number in the same commit, and says why."""
+    text = (ROOT / "tests" / "budgets.txt").read_text()
+    budgets = {room: int(lines) for room, lines in re.findall(r"^(\w+) +(\d+)$", text, re.M)}
+    assert set(budgets) == set(ROOMS)
+    over = {room: (n, budgets[room]) for room in ROOMS if (n := lines_of(room)) > budgets[room] * 1.02}
+    assert not over, f"lines, budget: {over}"
