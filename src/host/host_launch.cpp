@@ -16,9 +16,7 @@
 //
 // An assert, an exit or a signal while a kernel runs ends only the launch, with an error (way_out.h, host_signals.h).
 #undef _FORTIFY_SOURCE  // it reports a jump to another stack as an error
-#include <setjmp.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,6 +34,7 @@
 #include <vector>
 
 #include "host/cuda_runtime.h"
+#include "host_context.h"
 #include "host_races.h"
 #include "host_shared.h"
 #include "host_signals.h"
@@ -100,13 +99,14 @@ std::string text_of(Place place) {
 
 // A GPU's thread has up to 512 KiB. Only the pages that a thread touches are memory.
 constexpr size_t kStackBytes = 640 * 1024;
-constexpr size_t kStacksBytes = kMaxThreadsPerBlock * kStackBytes;
+// Stacks begin at different places of a page and of 128 KiB, because a cache has few lines for addresses that differ by
+// such a number.
+constexpr size_t kPage = 4096, kStackShift = 5 * 64;
+constexpr size_t kStacksBytes = kMaxThreadsPerBlock * (kStackBytes + kPage);
 constexpr uint64_t kCanary = 0x5afe57ac5afe57acu;  // at the end of each stack, to detect overflows
 
 struct Fiber {
-  ucontext_t start;
-  bool started = false;
-  jmp_buf here;  // where it waits
+  Context here;  // where it waits
   char* stack = nullptr;
   uint3 thread{};              // the CUDA thread that runs here
   unsigned int waits_for = 0;  // the lanes of a warp barrier; 0: the block's barrier
@@ -180,8 +180,9 @@ class BlockRunner {
   Warp warps_[kMaxThreadsPerBlock / 32];
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> parked_, idle_, spinning_;
+  std::vector<Fiber*> ready_, waiting_;  // of the functions that resume fibres, to keep their memory
   Fiber* current_ = nullptr;
-  jmp_buf scheduler_;
+  Context scheduler_;
   char* stacks_ = nullptr;
   std::exception_ptr thrown_;
   SharedMemory shared_;
@@ -347,13 +348,10 @@ Fiber& BlockRunner::new_fiber() {
   }
   fibers_.emplace_back(new Fiber);
   Fiber& fiber = *fibers_.back();
-  fiber.stack = stacks_ + (fibers_.size() - 1) * kStackBytes;
+  const size_t index = fibers_.size() - 1;
+  fiber.stack = stacks_ + index * (kStackBytes + kPage) + index % (kPage / kStackShift) * kStackShift;
   *reinterpret_cast<uint64_t*>(fiber.stack) = kCanary;
-  getcontext(&fiber.start);
-  fiber.start.uc_stack.ss_sp = fiber.stack;
-  fiber.start.uc_stack.ss_size = kStackBytes;
-  fiber.start.uc_link = nullptr;
-  makecontext(&fiber.start, &BlockRunner::entry, 0);
+  fiber.here.begin_at(fiber.stack, kStackBytes, &BlockRunner::entry);
   return fiber;
 }
 
@@ -363,12 +361,7 @@ void BlockRunner::resume(Fiber& fiber) {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(&scheduler_fake_stack_, fiber.stack, kStackBytes);
 #endif
-  // swapcontext would make a system call for the signal mask at each barrier of each thread.
-  if (!_setjmp(scheduler_)) {
-    if (fiber.started) _longjmp(fiber.here, 1);
-    fiber.started = true;
-    setcontext(&fiber.start);
-  }
+  switch_context(scheduler_, fiber.here);
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(scheduler_fake_stack_, nullptr, nullptr);
 #endif
@@ -381,7 +374,7 @@ void BlockRunner::park() {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(&fiber->fake_stack, scheduler_stack_, scheduler_stack_bytes_);
 #endif
-  if (!_setjmp(fiber->here)) _longjmp(scheduler_, 1);
+  switch_context(fiber->here, scheduler_);
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(fiber->fake_stack, &scheduler_stack_, &scheduler_stack_bytes_);
 #endif
@@ -409,7 +402,8 @@ int BlockRunner::block_barrier(int predicate, Place place) {
 }
 
 void BlockRunner::release_block_barrier() {
-  std::vector<Fiber*> waiting;
+  std::vector<Fiber*>& waiting = ready_;
+  waiting.clear();
   waiting.swap(parked_);
   for (Fiber* fiber : waiting) fiber->outcome = predicate_sum_;
   at_barrier_ = predicate_sum_ = 0;
@@ -434,7 +428,9 @@ void BlockRunner::warp_barrier(unsigned int mask, bool orders_memory) {
 
 // Wake the threads of a warp if all lanes that they wait for have arrived or returned.
 bool BlockRunner::release_warp_barriers() {
-  std::vector<Fiber*> ready, waiting;
+  std::vector<Fiber*>&ready = ready_, &waiting = waiting_;
+  ready.clear();
+  waiting.clear();
   for (Fiber* fiber : parked_) {
     const int id = flat(fiber->thread);
     const Warp& its = warps_[id / 32];
