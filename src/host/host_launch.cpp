@@ -665,6 +665,15 @@ void Team::join() {
   if (thrown_) std::rethrow_exception(thrown_);
 }
 
+// One call of work(0), whose threads wait for no other call. It needs no team, and no clock.
+template <typename Work>
+void run_alone(const char* kernel, const Work& work) {
+  guarded(kernel, [&] {
+    work(0);
+    if (interrupted) caffe_leave("interrupted");
+  });
+}
+
 // Call work(0) ... work(count - 1). The time of the first calls decides whether other host threads help.
 void spread(const char* kernel, int64_t count, const Team::Work& work) {
   const int threads = max_threads();
@@ -861,12 +870,13 @@ void run_grid(Mode mode, const char* name, void (*call)(const void*), const void
   launch(kernel, body_bytes, [&](dim3 grid, int64_t blocks, int64_t threads) {
     if (mode == kRange && !RaceFinder::kOn) {
       const int64_t count = std::max<int64_t>(1, blocks * threads / kPartElements);
-      return spread(name, count, [&](int64_t index) {
+      const auto run_part = [&](int64_t index) {
         part = Part{index, count};
         in_kernel = true;
         call(body);
         in_kernel = false;
-      });
+      };
+      return count == 1 ? run_alone(name, run_part) : spread(name, count, run_part);
     }
     spread(name, blocks, [&](int64_t b) {
       runner.run(kernel,
@@ -880,9 +890,11 @@ void run_blocks(const char* name, void (*call)(const void*, int64_t, int64_t), c
   Kernel kernel{name, nullptr, body, next_launch, call};
   launch(kernel, 0, [&](dim3, int64_t blocks, int64_t threads) {
     const int64_t together = std::max<int64_t>(1, kBlocksThreads / threads);
-    spread(name, (blocks + together - 1) / together, [&](int64_t part) {
+    const int64_t count = (blocks + together - 1) / together;
+    const auto run_part = [&](int64_t part) {
       runner.run_blocks(kernel, part * together, std::min(blocks, (part + 1) * together));
-    });
+    };
+    count == 1 ? run_alone(name, run_part) : spread(name, count, run_part);
   });
 }
 
