@@ -14,7 +14,8 @@
 namespace cuda_host {
 
 enum Mode {
-  kThreads,  // thread by thread, with blocks in parallel
+  kThreads,  // thread by thread, with blocks in parallel. A thread may wait for others
+  kBlocks,   // a plain loop over the threads of blocks, none of which waits (tools/cuda/alone.py)
   kRange,    // a few calls, each for a contiguous part of the index range (CUDA_KERNEL_RANGE)
 };
 
@@ -26,16 +27,58 @@ void configure(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t stre
 // Run the configured grid. `call(body)` runs one thread (kThreads) or one part (kRange).
 void run_grid(Mode mode, const char* name, void (*call)(const void* body), const void* body,
               size_t body_bytes);
+// The same for kBlocks: `call(body, first, last)` runs the blocks [first, last).
+void run_blocks(const char* name, void (*call)(const void* body, int64_t first, int64_t last),
+                const void* body);
+
+// A body has the thread's identity as parameters, if nothing else asks for it. Then the compiler knows its values. Else
+// it uses the launcher's variables.
+#define CAFFE_HOST_IDENTITY ::uint3 threadIdx, ::uint3 blockIdx, ::uint3 blockDim, ::uint3 gridDim
+template <typename Body>
+constexpr bool has_identity = std::is_invocable_v<Body&, uint3, uint3, uint3, uint3>;
+
+// Runs the threads of blocks as a plain loop, which the compiler sees whole. It counts in int from the block's first
+// thread of the grid, so that `int i = blockIdx.x * blockDim.x + threadIdx.x` is the counter itself.
+template <typename Body>
+void call_blocks(const void* shared, int64_t first, int64_t last) {
+  const Body body(*static_cast<const Body*>(shared));
+  const uint3 dim = blockDim, grid = gridDim;
+  uint3 block{static_cast<unsigned int>(first % grid.x), static_cast<unsigned int>(first / grid.x % grid.y),
+              static_cast<unsigned int>(first / grid.x / grid.y)};
+  for (int64_t b = first; b < last; ++b) {
+    blockIdx = block;
+    const unsigned int base = block.x * dim.x;
+    const int begin = static_cast<int>(base), end = static_cast<int>(base + dim.x);
+    for (unsigned int z = 0; z < dim.z; ++z)
+      for (unsigned int y = 0; y < dim.y; ++y)
+        for (int i = begin; i != end; ++i) {
+          const uint3 thread{static_cast<unsigned int>(i) - base, y, z};
+          Body own(body);  // a copy, because a thread may change its parameters
+          if constexpr (has_identity<Body>)
+            own(thread, block, dim, grid);
+          else
+            threadIdx = thread, own();
+        }
+    if (++block.x == grid.x) block.x = 0, ++block.y;
+    if (block.y == grid.y) block.y = 0, ++block.z;
+  }
+}
 
 template <typename Body>
-inline void run(Mode mode, const char* name, const Body& body) {
-  run_grid(
-      mode, name,
-      [](const void* shared) {
-        Body own(*static_cast<const Body*>(shared));  // a copy, because a thread may change its parameters
-        own();
-      },
-      &body, sizeof(Body));
+void call_thread(const void* shared) {
+  Body own(*static_cast<const Body*>(shared));
+  if constexpr (has_identity<Body>)
+    own(threadIdx, blockIdx, blockDim, gridDim);
+  else
+    own();
+}
+
+template <Mode mode, typename Body>
+inline void run(const char* name, const Body& body) {
+#ifndef CAFFE_HOST_RACES  // the race finder needs to know which thread runs
+  if constexpr (mode == kBlocks) return run_blocks(name, call_blocks<Body>, &body);
+#endif
+  run_grid(mode, name, call_thread<Body>, &body, sizeof(Body));
 }
 
 // kRange: this call's part of [0, n). Together the parts of all calls cover it once.

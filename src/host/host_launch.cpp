@@ -5,6 +5,9 @@
 // stack (a fibre). So a thread costs a function call, and a thread that waits also a stack, without knowing
 // beforehand whether a kernel has barriers. As on a GPU, a thread that has returned does not count at barriers.
 //
+// If it is known that no thread waits, the loop is in the kernel's own file (call_blocks, cuda_launch.h), where the
+// compiler sees it with the kernel. A fibre calls it, because its stack has the size of a thread's, and a guard.
+//
 // A thread that spins, because it waits for another one, gives way, too (cuda_host::may_spin). If all threads of a block
 // wait for another block, one more host thread runs blocks that nobody has begun.
 //
@@ -13,9 +16,7 @@
 //
 // An assert, an exit or a signal while a kernel runs ends only the launch, with an error (way_out.h, host_signals.h).
 #undef _FORTIFY_SOURCE  // it reports a jump to another stack as an error
-#include <setjmp.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,6 +34,7 @@
 #include <vector>
 
 #include "host/cuda_runtime.h"
+#include "host_context.h"
 #include "host_races.h"
 #include "host_shared.h"
 #include "host_signals.h"
@@ -65,6 +67,7 @@ namespace {
 
 constexpr int64_t kMaxThreadsPerBlock = 1024;
 constexpr int64_t kPartElements = 1 << 15;  // kRange: large beside a call, small enough to balance
+constexpr int64_t kBlocksThreads = 4096;    // kBlocks: threads of one call
 constexpr double kThreadPaysOff = 100e-6;   // seconds of work for which one more host thread pays
 constexpr size_t kMostBlocksAtOnce = 1024;  // that wait for each other
 constexpr double kHelpAfter = 1e-3, kFullAfter = 1,
@@ -89,6 +92,7 @@ struct Kernel {
   void (*call)(const void*);
   const void* body;
   Launch launch;
+  void (*call_blocks)(const void*, int64_t, int64_t) = nullptr;  // kBlocks
 };
 
 std::string text_of(Place place) {
@@ -104,13 +108,14 @@ std::string text_of(Place place) {
 
 // A GPU's thread has up to 512 KiB. Only the pages that a thread touches are memory.
 constexpr size_t kStackBytes = 640 * 1024;
-constexpr size_t kStacksBytes = kMaxThreadsPerBlock * kStackBytes;
+// Stacks begin at different places of a page and of 128 KiB, because a cache has few lines for addresses that differ by
+// such a number.
+constexpr size_t kPage = 4096, kStackShift = 5 * 64;
+constexpr size_t kStacksBytes = kMaxThreadsPerBlock * (kStackBytes + kPage);
 constexpr uint64_t kCanary = 0x5afe57ac5afe57acu;  // at the end of each stack, to detect overflows
 
 struct Fiber {
-  ucontext_t start;
-  bool started = false;
-  jmp_buf here;  // where it waits
+  Context here;  // where it waits
   char* stack = nullptr;
   uint3 thread{};              // the CUDA thread that runs here
   unsigned int waits_for = 0;  // the lanes of a warp barrier; 0: the block's barrier
@@ -136,6 +141,7 @@ class BlockRunner {
   }
 
   void run(const Kernel& kernel, uint3 block);
+  void run_blocks(const Kernel& kernel, int64_t first, int64_t last);
   void abandon();
   int block_barrier(int predicate, Place place);
   void warp_barrier(unsigned int mask, bool orders_memory = false);
@@ -153,7 +159,10 @@ class BlockRunner {
   }
 
  private:
+  void start(const Kernel& kernel);
+  void finish();
   void run_threads();
+  void check_waits(const char* what) const;
   void resume(Fiber& fiber);
   void park();
   void wait();
@@ -170,6 +179,7 @@ class BlockRunner {
 
   const Kernel* kernel_ = nullptr;
   int total_ = 0, started_ = 0, finished_ = 0;
+  int64_t first_block_ = 0, last_block_ = 0;  // kBlocks
   int at_barrier_ = 0, predicate_sum_ = 0;
   int64_t progress_ = 0;      // counts the threads' ends and the block's barriers
   bool running_ = false;      // a block, and not a part of a range
@@ -179,8 +189,9 @@ class BlockRunner {
   Warp warps_[kMaxThreadsPerBlock / 32];
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> parked_, idle_, spinning_;
+  std::vector<Fiber*> ready_, waiting_;  // of the functions that resume fibres, to keep their memory
   Fiber* current_ = nullptr;
-  jmp_buf scheduler_;
+  Context scheduler_;
   char* stacks_ = nullptr;
   std::exception_ptr thrown_;
   SharedMemory shared_;
@@ -193,22 +204,35 @@ class BlockRunner {
 
 thread_local BlockRunner runner;
 
-void BlockRunner::run(const Kernel& kernel, uint3 block) {
+void BlockRunner::start(const Kernel& kernel) {
   kernel_ = &kernel;
-  blockIdx = block;
-  race_finder.begin_block((int64_t(block.z) * gridDim.y + block.y) * gridDim.x + block.x);
-  total_ = static_cast<int>(blockDim.x * blockDim.y * blockDim.z);
   started_ = finished_ = at_barrier_ = predicate_sum_ = 0;
   stalled_since_ = 0;
-  running_ = true;
   thrown_ = nullptr;
+  shared_.resize(kernel.launch.shared_bytes);
+  if (kernel.launch.shared_bytes) race_finder.dynamic_shared_is(shared_.begin(), kernel.launch.shared_bytes);
+}
+
+void BlockRunner::finish() {
+  running_ = false;
+  goes_on();
+  if (thrown_) std::rethrow_exception(thrown_);
+  if (shared_.overflowed())
+    fail(*kernel_, "wrote outside of its dynamic shared memory: the launch asked for " +
+                       std::to_string(kernel_->launch.shared_bytes) + " bytes");
+}
+
+void BlockRunner::run(const Kernel& kernel, uint3 block) {
+  blockIdx = block;
+  race_finder.begin_block((int64_t(block.z) * gridDim.y + block.y) * gridDim.x + block.x);
+  start(kernel);
+  total_ = static_cast<int>(blockDim.x * blockDim.y * blockDim.z);
+  running_ = true;
   for (int w = 0; w * 32 < total_; ++w) {
     const int lanes = total_ - w * 32;
     warps_[w].live = lanes >= 32 ? 0xffffffffu : (1u << lanes) - 1;
     warps_[w].arrived = 0;
   }
-  shared_.resize(kernel.launch.shared_bytes);
-  if (kernel.launch.shared_bytes) race_finder.dynamic_shared_is(shared_.begin(), kernel.launch.shared_bytes);
   try {
     while (!thrown_ && finished_ < total_) {
       if (started_ < total_) {
@@ -221,16 +245,32 @@ void BlockRunner::run(const Kernel& kernel, uint3 block) {
           fail(kernel, "threads of a block wait for each other at different barriers");
       }
     }
-    running_ = false;
-    goes_on();
-    if (thrown_) std::rethrow_exception(thrown_);
-    if (shared_.overflowed())
-      fail(kernel, "wrote outside of its dynamic shared memory: the launch asked for " +
-                       std::to_string(kernel.launch.shared_bytes) + " bytes");
+    finish();
   } catch (...) {
     abandon();
     throw;
   }
+}
+
+void BlockRunner::run_blocks(const Kernel& kernel, int64_t first, int64_t last) {
+  first_block_ = first;
+  last_block_ = last;
+  try {
+    start(kernel);
+    resume(fresh_fiber());
+    finish();
+  } catch (...) {
+    abandon();
+    throw;
+  }
+}
+
+// In kBlocks no other thread would come.
+void BlockRunner::check_waits(const char* what) const {
+  if (kernel_->call_blocks)
+    fail(*kernel_, std::string("calls ") + what +
+                       " in a way that tools/cuda/alone.py does not see; call a function " +
+                       "that has it by its name in the kernel");
 }
 
 // Drop the block's threads, wherever they are. Later fibres reuse their stacks.
@@ -280,7 +320,13 @@ void BlockRunner::entry() {
 #endif
   for (;;) {  // a fibre is used again and again
     try {
-      self.run_threads();
+      if (self.kernel_->call_blocks) {
+        in_kernel = true;
+        self.kernel_->call_blocks(self.kernel_->body, self.first_block_, self.last_block_);
+        in_kernel = false;
+      } else {
+        self.run_threads();
+      }
     } catch (...) {
       in_kernel = false;
       self.thrown_ = std::current_exception();
@@ -311,13 +357,10 @@ Fiber& BlockRunner::new_fiber() {
   }
   fibers_.emplace_back(new Fiber);
   Fiber& fiber = *fibers_.back();
-  fiber.stack = stacks_ + (fibers_.size() - 1) * kStackBytes;
+  const size_t index = fibers_.size() - 1;
+  fiber.stack = stacks_ + index * (kStackBytes + kPage) + index % (kPage / kStackShift) * kStackShift;
   *reinterpret_cast<uint64_t*>(fiber.stack) = kCanary;
-  getcontext(&fiber.start);
-  fiber.start.uc_stack.ss_sp = fiber.stack;
-  fiber.start.uc_stack.ss_size = kStackBytes;
-  fiber.start.uc_link = nullptr;
-  makecontext(&fiber.start, &BlockRunner::entry, 0);
+  fiber.here.begin_at(fiber.stack, kStackBytes, &BlockRunner::entry);
   return fiber;
 }
 
@@ -327,12 +370,7 @@ void BlockRunner::resume(Fiber& fiber) {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(&scheduler_fake_stack_, fiber.stack, kStackBytes);
 #endif
-  // swapcontext would make a system call for the signal mask at each barrier of each thread.
-  if (!_setjmp(scheduler_)) {
-    if (fiber.started) _longjmp(fiber.here, 1);
-    fiber.started = true;
-    setcontext(&fiber.start);
-  }
+  switch_context(scheduler_, fiber.here);
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(scheduler_fake_stack_, nullptr, nullptr);
 #endif
@@ -345,7 +383,7 @@ void BlockRunner::park() {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(&fiber->fake_stack, scheduler_stack_, scheduler_stack_bytes_);
 #endif
-  if (!_setjmp(fiber->here)) _longjmp(scheduler_, 1);
+  switch_context(fiber->here, scheduler_);
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(fiber->fake_stack, &scheduler_stack_, &scheduler_stack_bytes_);
 #endif
@@ -359,6 +397,7 @@ void BlockRunner::wait() {
 
 int BlockRunner::block_barrier(int predicate, Place place) {
   end_code();
+  check_waits("__syncthreads()");
   Fiber* fiber = current_;
   if (at_barrier_++ == 0) barrier_ = place;
   if (place.line != barrier_.line || place.column != barrier_.column)
@@ -372,7 +411,8 @@ int BlockRunner::block_barrier(int predicate, Place place) {
 }
 
 void BlockRunner::release_block_barrier() {
-  std::vector<Fiber*> waiting;
+  std::vector<Fiber*>& waiting = ready_;
+  waiting.clear();
   waiting.swap(parked_);
   for (Fiber* fiber : waiting) fiber->outcome = predicate_sum_;
   at_barrier_ = predicate_sum_ = 0;
@@ -386,6 +426,7 @@ void BlockRunner::release_block_barrier() {
 
 void BlockRunner::warp_barrier(unsigned int mask, bool orders_memory) {
   end_code();
+  check_waits("__syncwarp()");
   Warp& own = warp();
   own.arrived |= 1u << (flat() % 32);
   current_->waits_for = mask;
@@ -396,7 +437,9 @@ void BlockRunner::warp_barrier(unsigned int mask, bool orders_memory) {
 
 // Wake the threads of a warp if all lanes that they wait for have arrived or returned.
 bool BlockRunner::release_warp_barriers() {
-  std::vector<Fiber*> ready, waiting;
+  std::vector<Fiber*>&ready = ready_, &waiting = waiting_;
+  ready.clear();
+  waiting.clear();
   for (Fiber* fiber : parked_) {
     const int id = flat(fiber->thread);
     const Warp& its = warps_[id / 32];
@@ -419,6 +462,7 @@ bool BlockRunner::release_warp_barriers() {
 }
 
 uint64_t BlockRunner::warp_exchange(unsigned int mask, uint64_t bits, int source, const void* caller) {
+  check_waits("a shuffle or a vote");
   Warp& own = warp();
   own.published[flat() % 32] = bits;
   warp_barrier(mask);
@@ -431,6 +475,7 @@ uint64_t BlockRunner::warp_exchange(unsigned int mask, uint64_t bits, int source
 }
 
 unsigned int BlockRunner::warp_ballot(unsigned int mask, int predicate) {
+  check_waits("a shuffle or a vote");
   Warp& own = warp();
   own.published[flat() % 32] = predicate != 0;
   warp_barrier(mask);
@@ -444,6 +489,7 @@ unsigned int BlockRunner::warp_ballot(unsigned int mask, int predicate) {
 // The lanes of this warp that come to this place. The others end, or wait elsewhere.
 unsigned int BlockRunner::active_lanes(Place place) {
   end_code();
+  check_waits("__activemask()");
   current_->waits_for = 0;
   current_->active = place;
   parked_.push_back(current_);
@@ -628,6 +674,15 @@ void Team::join() {
   if (thrown_) std::rethrow_exception(thrown_);
 }
 
+// One call of work(0), whose threads wait for no other call. It needs no team, and no clock.
+template <typename Work>
+void run_alone(const char* kernel, const Work& work) {
+  guarded(kernel, [&] {
+    work(0);
+    if (interrupted) caffe_leave("interrupted");
+  });
+}
+
 // Call work(0) ... work(count - 1). The time of the first calls decides whether other host threads help.
 void spread(const char* kernel, int64_t count, const Team::Work& work) {
   const int threads = max_threads();
@@ -790,8 +845,11 @@ void configure(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t, bool co
   if (next_launch.refused) refuse(grid, block, shared_bytes, threads);
 }
 
-void run_grid(Mode mode, const char* name, void (*call)(const void*), const void* body, size_t body_bytes) {
-  Kernel kernel{name, call, body, next_launch};
+namespace {
+
+// Takes the configured launch. `run(grid, blocks, threads of a block)` runs it.
+template <typename Run>
+void launch(Kernel& kernel, size_t body_bytes, const Run& run) {
   next_launch.pending = false;
   if (!kernel.launch.pending) fail(kernel, "called without a launch (<<<grid, block>>>)");
   if (kernel.launch.refused) {
@@ -801,7 +859,6 @@ void run_grid(Mode mode, const char* name, void (*call)(const void*), const void
   const dim3 grid = kernel.launch.grid, block = kernel.launch.block;
   gridDim = grid;
   blockDim = block;
-  const int64_t blocks = int64_t(grid.x) * grid.y * grid.z;
   struct Launched {
     void* const lock = caffe_unlock ? caffe_unlock() : nullptr;
     Launched() { interrupted = false, signals::launching = true; }
@@ -812,23 +869,44 @@ void run_grid(Mode mode, const char* name, void (*call)(const void*), const void
     }
   } launched;
   signals::install();
-  race_finder.begin_launch(name, int64_t(block.x) * block.y * block.z, body, body_bytes);
-  if (mode == kRange && !RaceFinder::kOn) {
-    const int64_t threads = blocks * block.x * block.y * block.z;
-    const int64_t count = std::max<int64_t>(1, threads / kPartElements);
-    spread(name, count, [&](int64_t index) {
-      part = Part{index, count};
-      in_kernel = true;
-      call(body);
-      in_kernel = false;
-    });
-  } else {
+  const int64_t threads = int64_t(block.x) * block.y * block.z;
+  race_finder.begin_launch(kernel.name, threads, kernel.body, body_bytes);
+  run(grid, int64_t(grid.x) * grid.y * grid.z, threads);
+}
+
+}  // namespace
+
+void run_grid(Mode mode, const char* name, void (*call)(const void*), const void* body, size_t body_bytes) {
+  Kernel kernel{name, call, body, next_launch};
+  launch(kernel, body_bytes, [&](dim3 grid, int64_t blocks, int64_t threads) {
+    if (mode == kRange && !RaceFinder::kOn) {
+      const int64_t count = std::max<int64_t>(1, blocks * threads / kPartElements);
+      const auto run_part = [&](int64_t index) {
+        part = Part{index, count};
+        in_kernel = true;
+        call(body);
+        in_kernel = false;
+      };
+      return count == 1 ? run_alone(name, run_part) : spread(name, count, run_part);
+    }
     spread(name, blocks, [&](int64_t b) {
       runner.run(kernel,
                  uint3{static_cast<unsigned int>(b % grid.x), static_cast<unsigned int>(b / grid.x % grid.y),
                        static_cast<unsigned int>(b / grid.x / grid.y)});
     });
-  }
+  });
+}
+
+void run_blocks(const char* name, void (*call)(const void*, int64_t, int64_t), const void* body) {
+  Kernel kernel{name, nullptr, body, next_launch, call};
+  launch(kernel, 0, [&](dim3, int64_t blocks, int64_t threads) {
+    const int64_t together = std::max<int64_t>(1, kBlocksThreads / threads);
+    const int64_t count = (blocks + together - 1) / together;
+    const auto run_part = [&](int64_t part) {
+      runner.run_blocks(kernel, part * together, std::min(blocks, (part + 1) * together));
+    };
+    count == 1 ? run_alone(name, run_part) : spread(name, count, run_part);
+  });
 }
 
 void* dynamic_shared_bytes() { return runner.shared_bytes(); }

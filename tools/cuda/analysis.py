@@ -14,13 +14,26 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from .alone import (
+    ATOMIC,
+    ATOMIC_VALUE,
+    IDENTITY,
+    LOOPS,
+    MEETS,
+    WAITING_LOOP,
+    asks_as_itself,
+    is_known,
+    loose_words,
+    volatile_names,
+    waits,
+)
 from .conditions import HOST_BUILD
 from .launches import Launch, parse
 from .layer_folder import LayerFolder
 from .lexer import Lexed
 from .outline import Function, Parameter
 from .source import Source, local_headers
-from .tokens import LOOP, macro_body, mask, position_from
+from .tokens import LOOP, macro_body, mask, match_brackets, position_from
 
 # The loops that can run over a part of the index range, and the names of their variants that
 # do so (include/host/cuda_launch.h).
@@ -33,7 +46,6 @@ THREAD_IDENTITY = re.compile(
     r"|__shared__|__syncthreads\w*|__syncwarp|__threadfence\w*|__shfl\w*|__ballot\w*|__any(_sync)?|__all(_sync)?"
     r"|__activemask|__match_\w+|__reduce_\w+_sync|__nanosleep)\Z"
 )
-ATOMIC = re.compile(r"\w*atomic\w*\Z", re.IGNORECASE)
 ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
 CHANGES = ASSIGNMENTS | {"++", "--"}
 HARMLESS_CALLS = {"assert", "CUDA_KERNEL_ASSERT", "static_assert"}
@@ -51,6 +63,8 @@ class Kernel(NamedTuple):
     breaks_loop: bool  # has a `break` of the kernel loop itself, or a goto
     carries: bool  # the loop's body changes a variable from outside, and a thread's next index would see it
     uses_thread_identity: bool  # threadIdx, __shared__, a barrier ..., maybe in a function that it calls
+    meets: bool  # its threads may wait for each other, or see which threads run
+    asks_as_itself: bool  # it uses threadIdx in its own text only, where this can be a parameter
     writes_outside_loop: bool  # may write memory outside the loops, so each thread would write once
     dynamic_shared: bool  # uses `extern __shared__`, maybe in a function or class that it names
     launches: tuple[Launch, ...]
@@ -58,11 +72,14 @@ class Kernel(NamedTuple):
 
     @property
     def mode(self) -> str:
-        """kRange: a few calls run the kernel, each for a part of the indices. kThreads: one call for each thread."""
+        """kRange: a few calls run the kernel, each for a part of the indices. kBlocks: a plain loop runs the threads of
+        blocks, one after the other. kThreads: the launcher calls each thread, and can switch between them."""
         whole = self.has_loop and self.range_loop and not self.nested_loop
         leaves = self.returns_in_loop or self.breaks_loop
         personal = self.uses_thread_identity or self.writes_outside_loop or self.carries
-        return "kRange" if whole and not leaves and not personal else "kThreads"
+        if whole and not leaves and not personal:
+            return "kRange"
+        return "kThreads" if self.meets else "kBlocks"
 
 
 class Unit:
@@ -92,6 +109,26 @@ class Unit:
         for name in replaced:
             self._words.pop(name, None)
         self._launches = [launch for source in self.sources for launch in source.launches]
+        self._code = {f.name for s in self.sources for f in s.functions if not f.is_kernel}
+        self._code |= {name for source in self.sources for name in source.classes}
+        loose = set().union(*(loose_words(source) for source in self.sources))
+        self._loose = self.reachable(loose)
+        self._volatile = {name for source in self.sources for name in volatile_names(source)}
+        self._knows_all = all(self._knows(source) for source in self.sources)
+
+    def _knows(self, source: Source) -> bool:
+        """Are all headers of the source read, or known?"""
+        includes = [d for d in source.lexed.directives if d.word in ("include", "include_next", "import")]
+        names = list(source.includes(angles=True))
+        read_here = {os.path.normpath(header.path) for header in self.headers.values()}
+        folder = os.path.dirname(source.path)
+
+        def is_read(name: str) -> bool:
+            if self.layer:
+                return self.layer.find(name) is not None
+            return os.path.normpath(os.path.join(folder, name)) in read_here
+
+        return len(includes) == len(names) and all(is_read(name) or is_known(name) for name in names)
 
     def kernels(self, source: Source) -> list[Kernel]:
         return [self._kernel(source, function) for function in source.functions if function.is_kernel]
@@ -106,6 +143,19 @@ class Unit:
                     todo.append(word)
         return seen
 
+    def _meets(self, reachable: set[str]) -> bool:
+        """May code with these words wait for another thread, or see which threads run?"""
+        words = reachable | self._loose
+        waits_for = any(MEETS.match(word) for word in words) or WAITING_LOOP in words
+        return waits_for or bool(words & self._volatile) or (ATOMIC_VALUE in words and bool(words & LOOPS))
+
+    def _asks_as_itself(self, source: Source, function: Function, reachable: set[str]) -> bool:
+        """Does nothing that the kernel calls ask for the thread?"""
+        called = self._loose.union(*(self.reachable({name}) for name in reachable & self._code))
+        asks = any(IDENTITY.match(word) for word in called)
+        loops = any(IDENTITY.match(word) and word != "threadIdx" for word in reachable)
+        return not asks and not loops and asks_as_itself(source, function)
+
     def _kernel(self, source: Source, function: Function) -> Kernel:
         launches = tuple(x for x in self._launches if x.kernel == function.name)
         words = _words(source.lexed, function.body, function.end)
@@ -117,6 +167,7 @@ class Unit:
             for word in re.findall(r"[A-Za-z_]\w*", text)
         }
         reachable = self.reachable(words | passed)
+        called = self.reachable(_words(source.lexed, function.head, function.end) | passed)
         loops = {word for word in words if LOOP.match(word)}
         body = _Body(self, source, function)
         called_loops = any(LOOP.match(word) for word in self.reachable(words - loops))
@@ -132,6 +183,8 @@ class Unit:
             breaks_loop=body.breaks_loop,
             carries=body.carries,
             uses_thread_identity=any(THREAD_IDENTITY.match(word) for word in reachable),
+            meets=not self._knows_all or self._meets(called),
+            asks_as_itself=self._asks_as_itself(source, function, called),
             writes_outside_loop=body.writes_outside_loop,
             dynamic_shared=any(
                 function.name in s.dynamic_shared or reachable & s.dynamic_shared for s in self.sources
@@ -142,8 +195,9 @@ class Unit:
 
 
 def _words(lexed: Lexed, start: int, end: int) -> set[str]:
-    tokens = lexed.tokens[position_from(lexed.tokens, start) : position_from(lexed.tokens, end)]
-    return {token.text for token in tokens if token.kind == "name"}
+    first, last = position_from(lexed.tokens, start), position_from(lexed.tokens, end)
+    words = {token.text for token in lexed.tokens[first:last] if token.kind == "name"}
+    return words | waits(lexed.tokens, lexed.partner, first, last)
 
 
 def _words_by_name(sources: list[Source]) -> dict[str, set[str]]:
@@ -151,13 +205,20 @@ def _words_by_name(sources: list[Source]) -> dict[str, set[str]]:
     by_name: dict[str, set[str]] = {}
     for source in sources:
         for function in source.functions:
-            by_name.setdefault(function.name, set()).update(_words(source.lexed, function.at, function.end))
+            if not function.is_kernel:  # nobody calls it from a device
+                words = _words(source.lexed, function.at, function.end)
+                by_name.setdefault(function.name, set()).update(words)
         for name, ranges in source.classes.items():
             for first, last in ranges:
-                tokens = source.lexed.tokens[first:last]
-                by_name.setdefault(name, set()).update(t.text for t in tokens if t.kind == "name")
+                tokens = source.lexed.tokens
+                words = {t.text for t in tokens[first:last] if t.kind == "name"}
+                words |= waits(tokens, source.lexed.partner, first, last)
+                by_name.setdefault(name, set()).update(words)
         for macro in source.macros:
-            words = {token.text for token in macro_body(macro) if token.kind == "name"}
+            body = macro_body(macro)
+            words = {t.text for t in body if t.kind == "name"} | waits(
+                body, match_brackets(body), 0, len(body)
+            )
             by_name.setdefault(macro.tokens[0].text, set()).update(words)
     return by_name
 

@@ -4,7 +4,7 @@
 
 These are rewritten:
 
-    __global__ void k() { body }   { ::cuda_host::run(mode, "k", [=]() mutable { body }); }: the whole grid
+    __global__ void k() { body }   { ::cuda_host::run<mode>("k", [=]() mutable { body }); }: the whole grid
     k<T><<<grid, block>>>(x)       (::cuda_host::configure(grid, block), k<T>(x))
     extern __shared__ T s[];       a pointer; outside functions, an object, and a pointer where it is used
     static __shared__ T x;         __shared__ T x;
@@ -25,7 +25,8 @@ import re
 import sys
 from typing import NamedTuple
 
-from .analysis import RANGE_LOOPS, Unit
+from .alone import volatile_names
+from .analysis import RANGE_LOOPS, Kernel, Unit
 from .branches import ASM, FOR_DEVICES, GPU_ONLY, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
 from .casts import Within, casts
 from .conditions import ARCH, HOST_BUILD, Directive, Token
@@ -54,25 +55,6 @@ NO_HEADER = (
 )
 
 
-def volatile_names(source: Source) -> set[str]:
-    """The names of volatile memory, and of functions that read it."""
-    tokens, names = source.lexed.tokens, {"volatile"}
-    for i, token in enumerate(tokens):
-        if token.text != "volatile":
-            continue
-        for j in range(i + 1, min(i + 12, len(tokens) - 1)):
-            if tokens[j].kind == "name" and tokens[j + 1].text in (";", ",", ")", "=", "["):
-                names.add(tokens[j].text)
-                break
-        around = source.function_around(token.start)
-        if around is not None and not around.is_kernel:
-            names.add(around.name)
-    for function in source.functions:
-        if not function.is_kernel and any("volatile" in p.type.split() for p in function.parameters):
-            names.add(function.name)
-    return names
-
-
 class HostRewriter(Rewriter):
     """Rewrites one file for the host compiler."""
 
@@ -83,10 +65,10 @@ class HostRewriter(Rewriter):
         self.problems += source.problems
         if unit.layer:
             self._rename_own_atomics()
-        modes = {kernel.body: kernel.mode for kernel in unit.kernels(source)}
+        kernels = {kernel.body: kernel for kernel in unit.kernels(source)}
         for function in source.functions:
             if function.is_kernel:
-                self._kernel(function, modes[function.body, function.end])
+                self._kernel(function, kernels[function.body, function.end])
         for launch in source.launches:
             self._launch(launch)
         self._spinning_loops(unit)
@@ -94,9 +76,10 @@ class HostRewriter(Rewriter):
             if function.words & FOR_DEVICES:
                 tokens = source.lexed.tokens
                 within = (position_from(tokens, at) for at in (function.body + 1, function.end - 1))
-                # A loop of this mode is what g++ vectorises.
-                in_range = modes.get((function.body, function.end)) == "kRange"
-                to = "::cuda_host::to_vectorised" if in_range else "::cuda_host::to"
+                # A loop of these modes is what g++ vectorises.
+                kernel = kernels.get((function.body, function.end))
+                in_loop = kernel is not None and kernel.mode in ("kRange", "kBlocks")
+                to = "::cuda_host::to_vectorised" if in_loop else "::cuda_host::to"
                 for edit in casts(tokens, source.lexed.partner, *within, Within(tokens, function), to):
                     self._edit(*edit)
         self._words(source.lexed.tokens, in_macro=False)
@@ -116,9 +99,11 @@ class HostRewriter(Rewriter):
             if not os.path.isfile(os.path.join(os.path.dirname(source.path), named[1])):
                 self._refuse(directive.start, NO_HEADER.format(named[1]))
 
-    def _kernel(self, function: Function, mode: str):
+    def _kernel(self, function: Function, kernel: Kernel):
         # With [=] and mutable each thread has its own copy of the parameters. A `return` ends only that thread.
-        opening = f' ::cuda_host::run(::cuda_host::{mode}, "{function.name}", [=]() mutable {{'
+        mode = kernel.mode
+        identity = "CAFFE_HOST_IDENTITY" if mode == "kBlocks" and kernel.asks_as_itself else ""
+        opening = f' ::cuda_host::run<::cuda_host::{mode}>("{function.name}", [=]({identity}) mutable {{'
         opening += self._nothing_left(function)
         self._edit(function.body + 1, function.body + 1, opening)
         self._edit(function.end - 1, function.end - 1, "}); ")

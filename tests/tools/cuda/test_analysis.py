@@ -11,14 +11,14 @@ def test_analysis_reads_local_headers(tmp_path):
     text = '#include "h.cuh"\n__global__ void k(int n, int* x) { CUDA_KERNEL_LOOP(i, n) x[i] = me(); }\n'
     kernels = analyse(text, str(tmp_path / "x.cu"))
     assert [kernel.name for kernel in kernels] == ["k", "in_header"]
-    assert kernels[0].has_loop and kernels[0].uses_thread_identity and kernels[0].mode == "kThreads"
+    assert kernels[0].has_loop and kernels[0].uses_thread_identity and kernels[0].mode == "kBlocks"
 
 
 def test_a_local_loop_macro_is_what_its_body_says():
     loop = "#define CUDA_KERNEL_LOOP(i, n) for (int i = blockIdx.x; i < n; i += gridDim.x)\n"
     kernel = "__global__ void k(int n, int* x) { CUDA_KERNEL_LOOP(i, n) x[i] = 1; }\n"
     assert analyse(kernel, "x.cu")[0].mode == "kRange"
-    assert analyse(loop + kernel, "x.cu")[0].mode == "kThreads"
+    assert analyse(loop + kernel, "x.cu")[0].mode == "kBlocks"
 
 
 @pytest.mark.parametrize(
@@ -26,10 +26,10 @@ def test_a_local_loop_macro_is_what_its_body_says():
     [
         ("CUDA_KERNEL_LOOP(i, n) { int t = 0; t += i; x[i] = t; }", "kRange"),
         ("CUDA_KERNEL_LOOP(i, n) { int t = 0; while (t < i) { int u = t; t = u + 1; } x[i] = t; }", "kRange"),
-        ("int t = 0; CUDA_KERNEL_LOOP(i, n) { t += i; x[i] = t; }", "kThreads"),
-        ("while (n) { int t = 0; CUDA_KERNEL_LOOP(i, n) { t += i; x[i] = t; } break; }", "kThreads"),
-        ("for (int t = 0; t < 2;) { CUDA_KERNEL_LOOP(i, n) { t += i; x[i] = t; } }", "kThreads"),
-        ("if (n) { int t = 0; CUDA_KERNEL_LOOP(i, n) { t += i; x[i] = t; } }", "kThreads"),
+        ("int t = 0; CUDA_KERNEL_LOOP(i, n) { t += i; x[i] = t; }", "kBlocks"),
+        ("while (n) { int t = 0; CUDA_KERNEL_LOOP(i, n) { t += i; x[i] = t; } break; }", "kBlocks"),
+        ("for (int t = 0; t < 2;) { CUDA_KERNEL_LOOP(i, n) { t += i; x[i] = t; } }", "kBlocks"),
+        ("if (n) { int t = 0; CUDA_KERNEL_LOOP(i, n) { t += i; x[i] = t; } }", "kBlocks"),
     ],
 )
 def test_what_one_index_leaves_to_the_next(body, mode):
@@ -76,7 +76,7 @@ WRITES = {
 @pytest.mark.parametrize("statement", WRITES)
 def test_what_is_written_beside_the_loop(statement):
     """Each thread writes this memory once. A range would write it once for many threads."""
-    assert mode_of(statement + " LOOP x[i] = 1;") == ("kThreads" if WRITES[statement] else "kRange")
+    assert mode_of(statement + " LOOP x[i] = 1;") == ("kBlocks" if WRITES[statement] else "kRange")
 
 
 # What a turn of the loop does, and whether the next one sees it.
@@ -106,4 +106,4 @@ CHANGES = {
 
 @pytest.mark.parametrize("body", CHANGES)
 def test_what_a_turn_changes(body):
-    assert mode_of(body) == ("kThreads" if CHANGES[body] else "kRange")
+    assert mode_of(body) == ("kBlocks" if CHANGES[body] else "kRange")

@@ -1,0 +1,146 @@
+"""May the threads of a kernel run one after the other, each to its end, in a plain loop (kBlocks)?
+
+Not if a thread may wait for another one, or see which threads run: at a barrier, a shuffle or a vote, in a loop that
+reads volatile memory or the result of an atomic. All that a kernel may call is looked at. So a header that is not read
+here, and is not one of those that are known, means no. If in doubt, the result is no: then the launcher can switch
+between the threads.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from .branches import FOR_DEVICES
+from .conditions import Token
+from .outline import Function
+from .source import Source
+from .tokens import LOOP, position_from
+
+# Names by which threads wait for each other, or see which threads run.
+MEETS = re.compile(
+    r"(clock(64)?|__syncthreads\w*|__syncwarp|__threadfence\w*|__shfl\w*|__ballot\w*|__any(_sync)?|__all(_sync)?|__activemask"
+    r"|__match_\w+|__reduce_\w+_sync|__nanosleep|atomicCAS\w*|atomicExch\w*|volatile|asm|__asm__"
+    r"|this_(thread|thread_block|cluster|grid|multi_grid)|\w*tiled_partition|coalesced_threads"
+    r"|(labeled|binary)_partition|(thread|grid|coalesced|cluster|multi_grid)_group|thread_block(_tile)?)\Z"
+)
+# Names by which the toolkit's own functions ask for the thread, and the thread itself.
+IDENTITY = re.compile(r"(threadIdx|KernelPosition|CUDA_\w*LOOP\w*|CAFFE_KERNEL_LOOP_OVER|CAFFE_VECTOR_\w+)\Z")
+ATOMIC = re.compile(r"\w*atomic\w*\Z", re.IGNORECASE)
+LOOPS = {"for", "while", "do", "goto"}
+# Stand in a set of words for what is no word.
+WAITING_LOOP, ATOMIC_VALUE = "a loop that waits", "the value of an atomic"
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+OWN_FOLDERS = [
+    os.path.join(ROOT, *folder)
+    for folder in (
+        ("include",),
+        ("include", "host"),
+        ("cuffi", "caffe_layers", "include"),
+        ("cuffi", "old_torch", "include"),
+    )
+]
+# Headers of C, C++ and torch, without the folders in which torch has code for GPUs.
+KNOWN_HEADER = re.compile(
+    r"([a-z_\d]+|(assert|ctype|errno|float|inttypes|limits|math|memory|stdbool|stddef|stdint|stdio|stdlib|string|time|unistd)\.h"
+    r"|(sys|bits)/\w+\.h|Python\.h|pybind11/[\w/]+\.h|(torch|c10|ATen|THC?)/(?!(native|.*detail)/)[\w/]+\.h)\Z"
+)
+
+
+def is_known(header: str) -> bool:
+    """Does the header, which is not read here, have no function by which threads meet, or that asks for its thread?"""
+    if os.path.isabs(header) or ".." in header:
+        return False
+    own = any(os.path.isfile(os.path.join(folder, header)) for folder in OWN_FOLDERS)
+    return own or (bool(KNOWN_HEADER.match(header)) and "DeviceAssertion" not in header)
+
+
+def volatile_names(source: Source) -> set[str]:
+    """The names of volatile memory, and of functions that read it."""
+    tokens, names = source.lexed.tokens, {"volatile"}
+    for i, token in enumerate(tokens):
+        if token.text != "volatile":
+            continue
+        for j in range(i + 1, min(i + 12, len(tokens) - 1)):
+            if tokens[j].kind == "name" and tokens[j + 1].text in (";", ",", ")", "=", "["):
+                names.add(tokens[j].text)
+                break
+        around = source.function_around(token.start)
+        if around is not None and not around.is_kernel:
+            names.add(around.name)
+    for function in source.functions:
+        if not function.is_kernel and any("volatile" in p.type.split() for p in function.parameters):
+            names.add(function.name)
+    return names
+
+
+def waits(tokens: list[Token], partner: dict[int, int], first: int, last: int) -> set[str]:
+    """WAITING_LOOP if one of these tokens begins an empty loop, ATOMIC_VALUE if an atomic's value is used."""
+    found = set()
+    for i in range(first, last):
+        word, after = tokens[i].text, tokens[i + 1].text if i + 1 < last else ""
+        if word in ("while", "for") and after == "(":
+            close = partner.get(i + 1, last)
+            ends_do = (
+                i > first and tokens[i - 1].text == "}" and tokens[partner.get(i - 1, 0) - 1].text == "do"
+            )
+            if not ends_do and close + 1 < last and tokens[close + 1].text == ";":
+                found.add(WAITING_LOOP)
+        elif tokens[i].kind == "name" and ATOMIC.match(word) and after in ("(", "<"):
+            before = tokens[i - 1].text if i > first else ""
+            if before == ")":  # of `if (...)`, or a cast
+                opening = partner.get(i - 1, 0)
+                begins = opening > first and tokens[opening - 1].text in ("if", "for", "while")
+                begins = begins or bool(opening > first and LOOP.match(tokens[opening - 1].text))
+            else:
+                begins = before in (";", "{", "}", "else")
+            if not begins:
+                found.add(ATOMIC_VALUE)
+    return found
+
+
+def loose_words(source: Source) -> set[str]:
+    """The words by which a template or an operator may come to code that no kernel names.
+
+    These are all words outside of kernels and of plain functions for devices, which are called by their name, and
+    without the declarations of those and of volatile variables.
+    """
+    skipped = [
+        (f.head, f.end)
+        for f in source.functions
+        if f.is_kernel or (f.words & FOR_DEVICES and not f.member and "operator" not in f.words)
+    ]
+    tokens, found, volatile = source.lexed.tokens, set(), volatile_names(source)
+    skipped += [(tokens[a].start, tokens[b].end) for a, b in source.declared if tokens[b].text == ";"]
+    inside = [(tokens[a].start, tokens[b].end) for ranges in source.classes.values() for a, b in ranges]
+    for token in tokens:
+        if token.kind != "name" or token.text in found:
+            continue
+        in_class = any(a <= token.start < b for a, b in inside)
+        if not in_class and any(a <= token.start < b for a, b in skipped):
+            continue
+        if in_class or source.function_around(token.start) or token.text not in volatile:
+            found.add(token.text)
+    return found
+
+
+def asks_as_itself(source: Source, function: Function) -> bool:
+    """Can the names threadIdx ... in the kernel's own text be parameters of its body?
+
+    Not in a class, in a lambda that captures nothing, or as ::threadIdx.
+    """
+    tokens = source.lexed.tokens
+    first, last = (position_from(tokens, at) for at in (function.body + 1, function.end - 1))
+    for i in range(first, last):
+        text, before = tokens[i].text, tokens[i - 1]
+        if text in ("struct", "class", "union"):
+            return False
+        if text == "threadIdx" and before.text == "::":
+            return False
+        is_subscript = (before.kind == "name" and before.text != "return") or before.text in (")", "]")
+        is_lambda = text == "[" and not is_subscript
+        captures = tokens[i + 1].text in ("=", "&") and tokens[i + 2].text in ("]", ",")
+        if is_lambda and not captures:
+            return False
+    return True
