@@ -71,6 +71,8 @@ thread_local cudaError_t pending_error = cudaSuccess;
 #ifndef CAFFE_HOST_RACES
 RaceFinder race_finder;  // of empty functions
 #endif
+// For the race finder: some mistakes show only if the last thread runs first.
+const bool backwards = RaceFinder::kOn && getenv("CAFFE_RACES_BACKWARDS");
 
 std::atomic<int> thread_limit{0};             // 0: one per core
 std::atomic<size_t> shared_limit{48 * 1024};  // more only after cudaFuncSetAttribute, as on a GPU
@@ -128,7 +130,7 @@ class BlockRunner {
 
   void run(const Kernel& kernel, uint3 block);
   void abandon();
-  int block_barrier(int predicate, Place place);
+  int block_barrier(int predicate, Place place, const void* caller = nullptr);
   void warp_barrier(unsigned int mask, bool orders_memory = false);
   uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source, const void* caller);
   unsigned int warp_ballot(unsigned int mask, int predicate);
@@ -160,13 +162,14 @@ class BlockRunner {
   static void entry();
 
   const Kernel* kernel_ = nullptr;
-  int total_ = 0, started_ = 0, finished_ = 0;
+  int total_ = 0, started_ = 0, finished_ = 0, ended_ = 0;
   int at_barrier_ = 0, predicate_sum_ = 0;
   int64_t progress_ = 0;      // counts the threads' ends and the block's barriers
   bool running_ = false;      // a block, and not a part of a range
   bool waits_ = false;        // counted in team->waiting
   double stalled_since_ = 0;  // in seconds of now(); 0: some thread of the block goes on
   Place barrier_;             // where the first thread at the block's barrier waits
+  const void* barrier_caller_ = nullptr;
   Warp warps_[kMaxThreadsPerBlock / 32];
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> parked_, idle_, spinning_;
@@ -188,6 +191,8 @@ void BlockRunner::run(const Kernel& kernel, uint3 block) {
   kernel_ = &kernel;
   blockIdx = block;
   race_finder.begin_block((int64_t(block.z) * gridDim.y + block.y) * gridDim.x + block.x);
+  for (const uint3* launchers : {&threadIdx, &blockIdx, &blockDim, &gridDim})
+    race_finder.is_written(launchers, sizeof *launchers);
   total_ = static_cast<int>(blockDim.x * blockDim.y * blockDim.z);
   started_ = finished_ = at_barrier_ = predicate_sum_ = 0;
   stalled_since_ = 0;
@@ -248,7 +253,8 @@ void end_code() {
 // The loop over the block's threads. It changes to another fibre when a thread waits.
 void BlockRunner::run_threads() {
   while (started_ < total_) {
-    const unsigned int t = static_cast<unsigned int>(started_++);
+    const unsigned int t = static_cast<unsigned int>(backwards ? total_ - 1 - started_ : started_);
+    ++started_;
     threadIdx = uint3{t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
     current_->thread = threadIdx;
     begin_code();
@@ -256,6 +262,8 @@ void BlockRunner::run_threads() {
     end_code();
     threadIdx = current_->thread;
     const int id = flat();
+    race_finder.thread_ended(id);
+    ended_ = id;
     warps_[id / 32].live &= ~(1u << (id % 32));
     ++finished_;
     ++progress_;
@@ -348,10 +356,10 @@ void BlockRunner::wait() {
   begin_code();
 }
 
-int BlockRunner::block_barrier(int predicate, Place place) {
+int BlockRunner::block_barrier(int predicate, Place place, const void* caller) {
   end_code();
   Fiber* fiber = current_;
-  if (at_barrier_++ == 0) barrier_ = place;
+  if (at_barrier_++ == 0) barrier_ = place, barrier_caller_ = caller;
   if (place.line != barrier_.line || place.column != barrier_.column)
     fail(*kernel_, "threads of a block wait at different barriers, at " + text_of(barrier_) + " and at " +
                        text_of(place) + "; all must come to the same __syncthreads()");
@@ -365,6 +373,8 @@ int BlockRunner::block_barrier(int predicate, Place place) {
 void BlockRunner::release_block_barrier() {
   std::vector<Fiber*> waiting;
   waiting.swap(parked_);
+  if (finished_ && barrier_caller_)
+    race_finder.barrier_skipped(flat(waiting.front()->thread), ended_, barrier_caller_);
   for (Fiber* fiber : waiting) fiber->outcome = predicate_sum_;
   at_barrier_ = predicate_sum_ = 0;
   ++progress_;
@@ -812,7 +822,9 @@ void run_grid(Mode mode, const char* name, void (*call)(const void*), const void
       in_kernel = false;
     });
   } else {
-    spread(name, blocks, [&](int64_t b) {
+    spread(name, blocks, [&](int64_t number) {
+      const int64_t b = backwards ? blocks - 1 - number : number;
+      if (race_finder.skips(b, blocks)) return;
       runner.run(kernel,
                  uint3{static_cast<unsigned int>(b % grid.x), static_cast<unsigned int>(b / grid.x % grid.y),
                        static_cast<unsigned int>(b / grid.x / grid.y)});
@@ -822,8 +834,17 @@ void run_grid(Mode mode, const char* name, void (*call)(const void*), const void
 
 void* dynamic_shared_bytes() { return runner.shared_bytes(); }
 
+void note_fault(int number, uintptr_t code, const void* memory) {
+  if (!RaceFinder::kOn) return;
+  char why[80] = "divides an integer by zero, or the quotient does not fit";
+  if (number != SIGFPE) snprintf(why, sizeof why, "uses memory that is not there, at address %p", memory);
+  race_finder.fault(number == SIGFPE ? reinterpret_cast<const void*>(code + 1) : nullptr, why);
+}
+
 int lane() { return BlockRunner::flat() % 32; }
-int block_barrier(int predicate, Place place) { return runner.block_barrier(predicate, place); }
+int block_barrier(int predicate, Place place) {
+  return runner.block_barrier(predicate, place, __builtin_return_address(0));
+}
 void warp_barrier(unsigned int mask) { runner.warp_barrier(mask, true); }
 unsigned int active_lanes(Place place) { return runner.active_lanes(place); }
 void grid_barrier(Place place) { runner.grid_barrier(place); }
@@ -834,6 +855,12 @@ bool may_spin() {
   if (++spins % 1024 == 0) spin();
   return true;
 }
+void memory_made(const void* memory, size_t bytes) { RaceFinder::made(memory, bytes); }
+void memory_set(const void* memory, size_t bytes) { RaceFinder::set(memory, bytes); }
+void memory_freed(const void* memory) { RaceFinder::freed(memory); }
+BlockScope::BlockScope() { race_finder.block_scope(true); }
+BlockScope::~BlockScope() { race_finder.block_scope(false); }
+Constant::Constant(const void* memory, size_t bytes) { RaceFinder::constant(memory, bytes); }
 #endif
 uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source) {
   return runner.warp_exchange(mask, bits, source, __builtin_return_address(0));
