@@ -270,7 +270,8 @@ class RaceFinder {
     Stamp by;
     bool is_first = false;  // the first write of this memory, which changes it whatever was there
   };
-  // Lanes of one warp that read at one time.
+  // Lanes of one warp that read at one time, or wrote the value that was there (kWroteSame in `pc`).
+  static constexpr uint32_t kWroteSame = 1u << 31;
   struct Reader {
     uint32_t warp = kNobody, lanes = 0, time = 0, pc = 0;
   };
@@ -420,14 +421,16 @@ class RaceFinder {
         report(what, before, own);
     };
     if (is_write) {
-      for_readers(cell, [&](const Stamp& read) { tell(read, "read, then written"); });
+      for_readers(cell, [&](const Stamp& read, bool wrote) {
+        tell(read, wrote ? "written twice" : "read, then written");
+      });
       if (cell.rare) tell(cell.rare->atomic, "changed atomically, then written");
       tell(cell.write, "written twice");
     } else if (is_read) {
       tell(cell.write, "written, then read");
       if (own.kind == kRead && cell.rare && !told && !ordered(cell.rare->atomic, own.shared))
         threads_[thread_].doubtful.push_back({cell.rare->atomic, own});
-      note_reader(cell, own);
+      note_reader(cell, own, 0);
     } else {
       tell(cell.write, "written, then changed atomically");
       if (own.kind != kAtomicRead) change_atomically(cell, own, tell);
@@ -447,8 +450,9 @@ class RaceFinder {
       tell(rare.atomic, "changed atomically for one block only");
     forget_readers(cell, [&](const Stamp& read) { return read.thread == own.by.thread; });
     // A plain read before: its thread may still use an atomic operation, or has ended.
-    for_readers(cell, [&](const Stamp& read) {
+    for_readers(cell, [&](const Stamp& read, bool wrote) {
       if (ordered(read, own.shared)) return;
+      if (wrote) return tell(read, "written, then changed atomically");
       Thread* const reader =
           read.thread / block_threads_ == block_ ? &threads_[read.thread % block_threads_] : nullptr;
       if (!reader || reader->ended) return tell(read, "read, then changed atomically");
@@ -461,10 +465,12 @@ class RaceFinder {
   }
 
   // All readers that nothing orders before a later reader: of this block all, of other blocks the first two and the last.
-  void note_reader(Cell& cell, const Access& own) {
+  void note_reader(Cell& cell, const Access& own, uint32_t how) {
     const uint32_t warps = static_cast<uint32_t>((block_threads_ + 31) / 32), lane = 1u << thread_ % 32;
-    const Reader mine{block_ * warps + thread_ / 32, lane, own.by.time, own.by.pc};
-    const auto same = [&](Reader& one) { return one.warp == mine.warp && one.time == mine.time; };
+    const Reader mine{block_ * warps + thread_ / 32, lane, own.by.time, own.by.pc | how};
+    const auto same = [&](Reader& one) {
+      return one.warp == mine.warp && one.time == mine.time && !((one.pc ^ mine.pc) & kWroteSame);
+    };
     if (same(cell.reader)) {
       cell.reader.lanes |= lane;
       return;
@@ -490,7 +496,8 @@ class RaceFinder {
   void for_readers(const Cell& cell, const Visit& visit) const {
     const auto each = [&](const Reader& one) {
       for (uint32_t lanes = one.lanes; lanes; lanes &= lanes - 1)
-        visit(Stamp{thread_of(one, __builtin_ctz(lanes)), one.time, one.pc});
+        visit(Stamp{thread_of(one, __builtin_ctz(lanes)), one.time, one.pc & ~kWroteSame},
+              bool(one.pc & kWroteSame));
     };
     each(cell.reader);
     if (cell.rare)
@@ -526,7 +533,7 @@ class RaceFinder {
       if (changed)
         cell = Cell(), cell.write = own.by;
       else
-        note_reader(cell, own);
+        note_reader(cell, own, kWroteSame);
     });
   }
 
