@@ -21,9 +21,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
-from .judging.build import NotBuilt, Unbuilt, program, rewritten
-from .judging.process import Limits, run
-from .judging.verdict import Finding, gravest, of_log, of_run, status_of
+from .judging.findings import Finding, gravest, of_log, of_run, status_of
+from .judging.limits import Limits, run
+from .judging.programs import NotBuilt, Unbuilt, program, rewritten
 
 BACKWARDS_SECONDS = 3.0
 BLOCKS = 64  # of a launch, under the race finder
@@ -156,8 +156,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--resident", action="store_true", help="read requests from standard input")
     made.add_argument("--seconds", type=float, default=20, help="of each run (20)")
     made.add_argument("--megabytes", type=int, default=6000, help="of memory of each run (6000)")
-    made.add_argument("--blocks", type=int, default=BLOCKS, help=f"of a launch for the race finder ({BLOCKS})")
-    made.add_argument("-D", action="append", default=[], metavar="NAME=VALUE", help="a macro for the compiler")
+    made.add_argument(
+        "--blocks", type=int, default=BLOCKS, help=f"of a launch for the race finder ({BLOCKS})"
+    )
+    made.add_argument(
+        "-D", action="append", default=[], metavar="NAME=VALUE", help="a macro for the compiler"
+    )
     return made
 
 
@@ -174,7 +178,10 @@ def main(arguments: list[str] | None = None) -> int:
         return resident(limits, options)
     missing = [file for file in given.files if not Path(file).is_file()]
     if not given.files or missing:
-        print(f"cuffi judge: no file {missing[0]}" if missing else "cuffi judge: name a .cu file", file=sys.stderr)
+        print(
+            f"cuffi judge: no file {missing[0]}" if missing else "cuffi judge: name a .cu file",
+            file=sys.stderr,
+        )
         return 2
     said = judge(given.files, words[at + 1 :], limits, options, given.blocks)
     print(json.dumps(said, indent=1) if given.json else shown(said))

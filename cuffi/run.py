@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .judging.build import NotBuilt, program, rewritten
+from .judging.programs import NotBuilt, program, rewritten
 
 
 def main(arguments: list[str] | None = None) -> int:

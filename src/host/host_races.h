@@ -102,7 +102,10 @@ class RaceFinder {
     now_ = 1;
   }
   void stacks_are(const void* memory, size_t bytes) { stacks_ = {memory, bytes}; }
-  void dynamic_shared_is(const void* memory, size_t bytes) { dynamic_shared_ = {memory, bytes}; }
+  void dynamic_shared_is(const void* memory, size_t bytes) {
+    dynamic_shared_ = {memory, bytes};
+    dynamic_written_.assign(bytes, false);
+  }
 
   void begin_block(int64_t block) {
     block_ = static_cast<uint32_t>(block);

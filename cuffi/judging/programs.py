@@ -15,11 +15,11 @@ from pathlib import Path
 from ..loading import toolkit
 
 sys.path.insert(0, str(toolkit.root()))  # before a folder of yours that is called tools
-from tools.cuda import rewrite as cuda_rewrite  # noqa: E402
-from tools.cuda.analysis import Unit  # noqa: E402
-from tools.cuda.to_host import HostRewriter  # noqa: E402
+from tools.cuda import rewrite as cuda_rewrite
+from tools.cuda.analysis import Unit
+from tools.cuda.to_host import HostRewriter
 
-from .kernels import harness  # noqa: E402
+from .harness import harness
 
 # races: the finder, unoptimised, because an optimiser removes accesses whose value nobody uses.
 MODES = {
@@ -31,7 +31,13 @@ MODES = {
     "plain": ["-O2", "-g1"],
 }
 OF_COMPILER = {"-fsanitize=thread", "-O0", "-O1"}  # for kernels, and not for the launcher
-AS_NVCC = ["-fno-strict-aliasing", "-fno-finite-loops", "-fno-delete-null-pointer-checks", "-fpermissive", "-w"]
+AS_NVCC = [
+    "-fno-strict-aliasing",
+    "-fno-finite-loops",
+    "-fno-delete-null-pointer-checks",
+    "-fpermissive",
+    "-w",
+]
 
 
 @dataclass
@@ -94,7 +100,15 @@ def program(unbuilt: Unbuilt, files: list[Path], mode: str, folder: Path, option
     objects = []
     for number in range(len(files)):
         objects.append(folder / f"judged{number}.o")
-        command = [*compiler(), *flags(mode), "-include", header, *around, "-c", folder / f"judged{number}.cpp"]
+        command = [
+            *compiler(),
+            *flags(mode),
+            "-include",
+            header,
+            *around,
+            "-c",
+            folder / f"judged{number}.cpp",
+        ]
         run([*command, "-o", objects[-1]])
     # Without -fsanitize=thread: the launcher has its functions.
     sanitizer = ["-fsanitize=address,undefined"] if mode == "memory" else []
@@ -116,7 +130,11 @@ def compiler() -> list[str]:
 
 @functools.cache
 def linker() -> list[str]:
-    found = subprocess.run(["ld.gold", "--version"], capture_output=True).returncode == 0 if _has("ld.gold") else 0
+    found = (
+        subprocess.run(["ld.gold", "--version"], capture_output=True).returncode == 0
+        if _has("ld.gold")
+        else 0
+    )
     return ["-fuse-ld=gold"] if found else []
 
 
@@ -126,7 +144,14 @@ def _has(name: str) -> bool:
 
 def flags(mode: str) -> list[str]:
     root = toolkit.root()
-    return ["-std=c++17", *AS_NVCC, f"-I{root}/include/host", f"-I{root}/include", f"-I{root}/src", *MODES[mode]]
+    return [
+        "-std=c++17",
+        *AS_NVCC,
+        f"-I{root}/include/host",
+        f"-I{root}/include",
+        f"-I{root}/src",
+        *MODES[mode],
+    ]
 
 
 @functools.cache

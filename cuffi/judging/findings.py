@@ -7,11 +7,22 @@ from dataclasses import dataclass
 
 from tools.cases.races import LaneRead, Mistake, Race, parse
 
-from .process import Ran
+from .limits import Ran
 
 # From the gravest. The last four are no mistakes of the program.
 CLASSES = [
-    *("bounds", "null", "race", "lane", "unset", "barrier", "constant", "assertion", "arithmetic", "undefined"),
+    *(
+        "bounds",
+        "null",
+        "race",
+        "lane",
+        "unset",
+        "barrier",
+        "constant",
+        "assertion",
+        "arithmetic",
+        "undefined",
+    ),
     *("different-result", "wrong-status", "crash", "hang", "launch"),
     *("refused", "not-built", "no-kernel", "incomplete"),
 ]

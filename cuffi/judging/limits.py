@@ -49,7 +49,9 @@ def _limited(limits: Limits, by_address: bool):
     return apply
 
 
-def run(program: Path, arguments: list[str], limits: Limits, folder: Path, by_address=True, **settings) -> Ran:
+def run(
+    program: Path, arguments: list[str], limits: Limits, folder: Path, by_address=True, **settings
+) -> Ran:
     """Run a program in the current folder, as a group of processes that ends with it."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
         log, out, err = (Path(place, name) for name in ("races", "out", "err"))

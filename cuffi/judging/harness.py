@@ -32,7 +32,9 @@ def _call(function, text: str, launch: str) -> str:
     given = []
     for number, _ in enumerate(function.parameters):
         given.append(f"argument{number}")
-        lines.append(f"    auto argument{number} = judge_case.argument<judge::parameter<{number}, F>::type>();")
+        lines.append(
+            f"    auto argument{number} = judge_case.argument<judge::parameter<{number}, F>::type>();"
+        )
     lines.append(f"    {launch}{name}({', '.join(given)});")
     threads = f"judge::threads({_threads(function, text)})" if launch else str(THREADS)
     body = "\n".join(lines)
