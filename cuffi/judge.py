@@ -13,6 +13,7 @@ Exit status: 0 nothing found, 1 wrong, 2 usage, 3 no verdict.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 import tempfile
@@ -125,6 +126,20 @@ def _at(one: dict) -> str:
     return f"\n    {one['place']}" if one["place"] and one["place"] not in one["text"] else ""
 
 
+def annotations(said: dict) -> str:
+    """The findings as GitHub's workflow commands, which mark lines of a change."""
+    lines = []
+    for one in said["findings"]:
+        file, _, line = one["place"].rpartition(":")
+        with contextlib.suppress(ValueError):
+            file = str(Path(file).relative_to(Path.cwd()))
+        where = f"file={file},line={line}," if file else f"file={said['files'][0]},"
+        text = one["text"].replace("%", "%25").replace("\n", "%0A")
+        level = "error" if said["status"] == 1 else "warning"
+        lines.append(f"::{level} {where}title=cuffi judge: {one['kind']}::{text}")
+    return "\n".join(lines)
+
+
 def resident(limits: Limits, options: list[str]) -> int:
     """Answer requests from standard input, one JSON object a line, until it ends."""
     for line in sys.stdin:
@@ -153,6 +168,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("files", nargs="*", metavar="file.cu")
     made.add_argument("--json", action="store_true", help="print one JSON object")
+    made.add_argument("--annotate", action="store_true", help="print GitHub's annotations, too")
     made.add_argument("--resident", action="store_true", help="read requests from standard input")
     made.add_argument("--seconds", type=float, default=20, help="of each run (20)")
     made.add_argument("--megabytes", type=int, default=6000, help="of memory of each run (6000)")
@@ -185,6 +201,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     said = judge(given.files, words[at + 1 :], limits, options, given.blocks)
     print(json.dumps(said, indent=1) if given.json else shown(said))
+    if given.annotate and said["findings"]:
+        print(annotations(said))
     return said["status"]
 
 

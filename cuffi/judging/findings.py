@@ -49,11 +49,12 @@ FRAME = re.compile(r"#\d+ 0x\w+ in [^\n]*? (/[^\s:]+:\d+)")
 
 @dataclass
 class Finding:
-    """One mistake: its class, a text, and 'file:line' if it is known."""
+    """One mistake: its class, a text, and 'file:line' and the kernel if they are known."""
 
     kind: str
     text: str
     place: str = ""
+    kernel: str = ""
 
 
 def of_log(log: str) -> tuple[list[Finding], set[str], list[str]]:
@@ -62,11 +63,11 @@ def of_log(log: str) -> tuple[list[Finding], set[str], list[str]]:
     found = []
     for one in mistakes:
         if isinstance(one, Race):
-            found.append(Finding("race", str(one), one.places[1]))
+            found.append(Finding("race", str(one), one.places[1], one.kernel))
         elif isinstance(one, LaneRead):
-            found.append(Finding("lane", str(one), one.place))
+            found.append(Finding("lane", str(one), one.place, one.kernel))
         else:
-            found.append(Finding(_kind_of(one), str(one), one.place))
+            found.append(Finding(_kind_of(one), str(one), one.place, one.kernel))
     return found, ran, left
 
 

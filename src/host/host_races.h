@@ -686,7 +686,10 @@ class RaceFinder {
   }
 
   void report(const char* what, const Stamp& first, const Access& second) {
-    if (!is_new(first.pc, second.by.pc)) return;
+    // A pair of lines once for threads of one warp, and once for others: since Volta both are races.
+    const bool one_warp =
+        first.thread / block_threads_ == block_ && first.thread % block_threads_ / 32 == thread_ / 32u;
+    if (!is_new(first.pc | (one_warp ? kWroteSame : 0), second.by.pc)) return;
     const uintptr_t at = reinterpret_cast<uintptr_t>(second.memory);
     const auto above = std::upper_bound(pointers_.begin(), pointers_.end(), at);
     // The kernel's pointer that is the next below, or a variable of this library.

@@ -203,7 +203,9 @@ def parse(text: str) -> tuple[list[Race | LaneRead | Mistake], set[str], list[st
                     variables[library] = Variables(library)
                 name, element = variables[library].at(element, width)
             race = Race(kernel, what, space, (here, there), (mine, its), threads, element, width, name)
-            races.setdefault((kernel, *sorted((here, there))), race)
+            before = races.setdefault((kernel, *sorted((here, there))), race)
+            if before.within_a_warp and not race.within_a_warp:  # wrong on older GPUs, too
+                races[kernel, *sorted((here, there))] = race
     ran = {said[0] for word, *said in rows if word == "ran"}
     left = [LEFT[said[1]].format(said[0], said[2]) for word, *said in rows if word == "left"]
     return list(races.values()), ran, list(dict.fromkeys(left))
