@@ -88,6 +88,7 @@ def of_text(errors: str, files: list[str]) -> list[Finding]:
             text = re.sub(r"^==\d+==\s*|^ERROR: ", "", match[0].strip())
             own = re.match(r"(/[^\s:]+:\d+)", text)
             found.setdefault(kind, Finding(kind, text, own[1] if own else next(iter(frames), "")))
+            errors = errors.replace(match[0], "")  # one line says one thing
     if "hang" in found:
         return [found["hang"]]
     if "memory-limit" in found:

@@ -119,7 +119,9 @@ def program(unbuilt: Unbuilt, files: list[Path], mode: str, folder: Path, option
 def run(command: list) -> None:
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, errors="replace")
     if done.returncode:
-        errors = [line for line in done.stderr.splitlines() if re.search(r"error|undefined reference", line)]
+        errors = [
+            line for line in done.stderr.splitlines() if re.search(r"\berror: |undefined reference", line)
+        ]
         raise NotBuilt("not-built", (errors or done.stderr.splitlines()[-1:] or ["the compiler ended"])[:3])
 
 

@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_what_the_program_started_ends_with_it(tmp_path):
     started = int(ran(code, tmp_path).output)
     for _ in range(100):
         try:
-            state = open(f"/proc/{started}/stat").read().rpartition(")")[2].split()[0]
+            state = Path(f"/proc/{started}/stat").read_text().rpartition(")")[2].split()[0]
         except OSError:
             return
         if state == "Z":

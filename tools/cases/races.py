@@ -203,9 +203,10 @@ def parse(text: str) -> tuple[list[Race | LaneRead | Mistake], set[str], list[st
                     variables[library] = Variables(library)
                 name, element = variables[library].at(element, width)
             race = Race(kernel, what, space, (here, there), (mine, its), threads, element, width, name)
-            before = races.setdefault((kernel, *sorted((here, there))), race)
+            pair = (kernel, *sorted((here, there)))
+            before = races.setdefault(pair, race)
             if before.within_a_warp and not race.within_a_warp:  # wrong on older GPUs, too
-                races[kernel, *sorted((here, there))] = race
+                races[pair] = race
     ran = {said[0] for word, *said in rows if word == "ran"}
     left = [LEFT[said[1]].format(said[0], said[2]) for word, *said in rows if word == "left"]
     return list(races.values()), ran, list(dict.fromkeys(left))
