@@ -105,6 +105,22 @@ FAMILIES = {
         "k<<<2, 64>>>(a, b);",
         "ok",
     ),
+    "the own element again, with another barrier missing": (
+        """__global__ void k(int* a, int* b) {
+  __shared__ int s[64];
+  s[threadIdx.x] = 0;
+  __syncthreads();
+  s[threadIdx.x] = a[threadIdx.x];  // here
+  b[threadIdx.x] = s[63 - threadIdx.x];
+}""",
+        "k<<<1, 64>>>(a, b);",
+        "race",
+    ),
+    "a flag that all set, again and again": (
+        "__global__ void k(int* a, int* b) { for (int i = 0; i < 3; ++i) a[0] = 1; }",
+        "k<<<2, 64>>>(a, b);",
+        "ok",
+    ),
     "what nobody reads": (
         "__global__ void k(int* a, int* b) { __shared__ int s[2];\n  s[threadIdx.x % 2] = threadIdx.x; }  // here",
         "k<<<1, 64>>>(a, b);",

@@ -339,11 +339,13 @@ class RaceFinder {
   struct Row {
     uint32_t until[32] = {};
   };
-  // A write is a race only if it changes the value, which is known after it. `what`: the race that it then is.
+  // A write is a race only if it changes the value, which is known after it, or if only this thread has written there:
+  // then it is no flag that all set. `what`: the race that it then is.
   struct Pending {
     Access write{};
     const char* what = nullptr;
     Stamp first;
+    bool again = false;
     size_t bytes = 0;
     unsigned char before[64];
   };
@@ -424,6 +426,7 @@ class RaceFinder {
         report(what, before, own);
     };
     if (is_write) {
+      pending_.again |= cell.write.thread == own.by.thread;
       for_readers(cell, [&](const Stamp& read, bool wrote) {
         tell(read, wrote ? "written twice" : "read, then written");
       });
@@ -528,10 +531,11 @@ class RaceFinder {
     const Access own = pending_.write;
     if (!own.memory) return;
     pending_.write.memory = nullptr;
-    const bool changed =
-        own.is_first || own.bytes > pending_.bytes || memcmp(own.memory, pending_.before, pending_.bytes);
+    const bool changed = own.is_first || pending_.again || own.bytes > pending_.bytes ||
+                         memcmp(own.memory, pending_.before, pending_.bytes);
     if (changed && pending_.what) report(pending_.what, pending_.first, own);
     pending_.what = nullptr;
+    pending_.again = false;
     for_cells(own, [&](Cell& cell) {
       if (changed)
         cell = Cell(), cell.write = own.by;
