@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import subprocess
 import sys
 import tempfile
 import time
@@ -65,6 +66,8 @@ def judge(files: list, arguments=(), limits: Limits | None = None, options=(), b
             not_run.append("the bounds of arrays: without a main() nobody knows their sizes")
     except NotBuilt as error:
         findings = [Finding(error.kind, line) for line in error.lines]
+    except (OSError, subprocess.SubprocessError, ValueError, RecursionError) as error:
+        findings = [Finding("not-built", f"{type(error).__name__}: {error}")]
     verdict = gravest(findings)
     findings.sort(key=lambda one: one.kind != verdict)
     return {

@@ -302,6 +302,24 @@ def test_arguments_and_blocks_that_did_not_run(tmp_path):
     )
 
 
+def test_a_launch_that_is_refused(tmp_path):
+    file = tmp_path / "k.cu"
+    file.write_text(HEAD + "__global__ void k() {}\nint main() { k<<<1, 2048>>>(); }\n")
+    said = judge([file])
+    assert said["verdict"] == "incomplete"
+    assert any("k: a launch was refused" in why and "2048 threads" in why for why in said["not_run"])
+
+
+def test_signed_overflow_wraps_as_on_a_gpu(tmp_path):
+    file = tmp_path / "k.cu"
+    file.write_text(
+        HEAD
+        + "__global__ void k(int* a) { a[threadIdx.x] = (a[threadIdx.x] + 7919) * 1103515245; }"
+        + MAIN.format(launch="k<<<1, 64>>>(a);")
+    )
+    assert judge([file])["verdict"] == "ok"
+
+
 def test_resident(monkeypatch, capsys):
     text = (FIXTURES / "judge" / "missing_atomic.cu").read_text()
     lines = [json.dumps({"id": 7, "text": text}), "", "{", json.dumps({"files": []})]

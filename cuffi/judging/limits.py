@@ -59,6 +59,7 @@ def run(
             "CAFFE_RACES": str(log),
             "UBSAN_OPTIONS": "print_stacktrace=1",
             "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0:allocator_may_return_null=1"
+            ":alloc_dealloc_mismatch=0:new_delete_type_mismatch=0"
             f":hard_rss_limit_mb={limits.megabytes}",
             **settings,
         }

@@ -27,7 +27,11 @@ MODES = {
         *("-O0", "-gdwarf-4", "-g1", "-fsanitize=thread", "--param=tsan-distinguish-volatile=1"),
         *("-DCAFFE_HOST_RACES=1", "-Wno-tsan"),
     ],
-    "memory": ["-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"],
+    # Not what a GPU defines: signed overflow wraps, and a copy of no bytes may be from nowhere.
+    "memory": [
+        *("-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
+        "-fno-sanitize=signed-integer-overflow,shift-base,nonnull-attribute",
+    ],
     "plain": ["-O2", "-g1"],
 }
 OF_COMPILER = {"-fsanitize=thread", "-O0", "-O1"}  # for kernels, and not for the launcher

@@ -796,6 +796,7 @@ void run_grid(Mode mode, const char* name, void (*call)(const void*), const void
   next_launch.pending = false;
   if (!kernel.launch.pending) fail(kernel, "called without a launch (<<<grid, block>>>)");
   if (kernel.launch.refused) {
+    race_finder.refused(name, why_refused());
     pending_error = cudaErrorInvalidConfiguration;
     return;
   }

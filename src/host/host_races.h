@@ -50,6 +50,7 @@ struct RaceFinder {
   void thread_ended(int) {}
   void barrier_skipped(int, int, const void*) {}
   void fault(const void*, const char*) {}
+  void refused(const char*, const char*) {}
   bool skips(int64_t, int64_t) { return false; }
 };
 }  // namespace cuda_host
@@ -184,6 +185,10 @@ class RaceFinder {
   void fault(const void* pc, const char* why) {
     pause();
     tell("fault", pc ? offset_of(pc) : place_, "%s", why);
+  }
+  // A launch that CUDA would refuse.
+  void refused(const char* kernel, const char* why) {
+    if (said_refused_.insert(kernel).second) write_line("left\t%s\tlaunch\t%s\n", kernel, why);
   }
   // Is this block of a launch left out?
   bool skips(int64_t block, int64_t blocks) {
@@ -717,7 +722,7 @@ class RaceFinder {
   std::string library_;
   uintptr_t library_start_ = 0, last_number_ = 0;
   size_t library_bytes_ = 0, cells_ = 0;
-  std::set<std::string> said_skipped_, said_full_;
+  std::set<std::string> said_skipped_, said_full_, said_refused_;
   std::vector<bool> static_written_, dynamic_written_;
   Range stacks_, dynamic_shared_, static_shared_;
   std::vector<uintptr_t> pointers_;

@@ -28,7 +28,7 @@ def test_each_target_of_make_is_listed():
 
 
 def test_each_module_that_is_a_program_is_listed():
-    programs = [f for f in (ROOT / "layers").glob("[a-z]*.py") if "__main__" in f.read_text()]
+    programs = [f for f in (ROOT / "cuffi").glob("[a-z]*.py") if "__main__" in f.read_text()]
     commands = {f"python -m cuffi.{file.stem}" for file in programs}
     assert commands == {name for name in rows() if name.startswith("python")} and len(commands) >= 4
 
