@@ -2,7 +2,8 @@
 
 SANITIZER_1 := -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined
 # -fsanitize=thread inserts a call before each memory access. src/host/host_races.h defines the functions that are called.
-SANITIZER_races := -fsanitize=thread -DCAFFE_HOST_RACES=1 -O1 -Wno-tsan
+# -O0: the optimiser removes accesses whose value nobody uses. addr2line reads DWARF 4 with #line, and not 5 (binutils 2.40).
+SANITIZER_races := -fsanitize=thread --param=tsan-distinguish-volatile=1 -DCAFFE_HOST_RACES=1 -O0 -gdwarf-4 -g1 -Wno-tsan
 # What nvcc does not assume, g++ must not assume of kernels: that memory has one type (a kernel loads halves as float4),
 # that each loop ends, that a pointer which was used is not null. docs/architecture/toolkit.md has what this costs.
 AS_NVCC     := -fno-strict-aliasing -fno-finite-loops -fno-delete-null-pointer-checks
@@ -15,7 +16,7 @@ host_INFO   := host $(HOST_ARCH)
 host_CUDA    = -include $(CORE_host)/cuda_runtime.h
 
 # Further flags for the launcher itself.
-host_LAUNCH := $(if $(filter races,$(SANITIZE)),-fno-sanitize=thread)
+host_LAUNCH := $(if $(filter races,$(SANITIZE)),-fno-sanitize=thread -O2)
 
 # host_native(name, includes and flags, further flags): a native layer's .cu.
 host_native  = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(host_FLAGS) $(ENDS) $(2) $(3)))

@@ -19,6 +19,8 @@ enum cudaError_t {
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
   cudaErrorInvalidConfiguration = 9,
+  cudaErrorInvalidDevice = 101,
+  cudaErrorNotReady = 600,
   cudaErrorUnknown = 999,
 };
 
@@ -32,8 +34,24 @@ enum cudaMemcpyKind {
 
 enum cudaDeviceAttr {
   cudaDevAttrMaxThreadsPerBlock = 1,
+  cudaDevAttrMaxSharedMemoryPerBlock = 8,
+  cudaDevAttrWarpSize = 10,
+  cudaDevAttrClockRate = 13,
   cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrIntegrated = 18,
+  cudaDevAttrComputeMode = 20,
+  cudaDevAttrConcurrentKernels = 31,
+  cudaDevAttrMemoryClockRate = 36,
+  cudaDevAttrComputeCapabilityMajor = 75,
+  cudaDevAttrComputeCapabilityMinor = 76,
+  cudaDevAttrManagedMemory = 83,
+  cudaDevAttrConcurrentManagedAccess = 89,
+  cudaDevAttrCooperativeLaunch = 95,
 };
+
+enum { cudaComputeModeDefault = 0, cudaComputeModeExclusive = 1, cudaComputeModeProhibited = 2 };
+#define __DRIVER_TYPES_H__ 1  // helper headers ask whether the runtime's header came first
+#define __CUDA_RUNTIME_H__ 1
 
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 
@@ -47,6 +65,15 @@ int multiprocessor_count();
 cudaError_t allow_shared_bytes(int bytes);
 // End the kernel: this code is only for a GPU. `why` begins with its file and line.
 [[noreturn]] void refuse(const char* why);
+#ifdef CAFFE_HOST_RACES  // what the host made, wrote and freed, for reads of memory that nobody wrote
+void memory_made(const void* memory, size_t bytes);
+void memory_set(const void* memory, size_t bytes);
+void memory_freed(const void* memory);
+#else
+inline void memory_made(const void*, size_t) {}
+inline void memory_set(const void*, size_t) {}
+inline void memory_freed(const void*) {}
+#endif
 [[noreturn]] void trap();  // not thrown here: <stdexcept> is half of what a small kernel includes
 }  // namespace cuda_host
 
@@ -91,6 +118,8 @@ inline const char* cudaGetErrorString(cudaError_t error) {
 }
 
 inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+inline cudaError_t cudaThreadSynchronize() { return cudaSuccess; }
+inline cudaError_t cudaDeviceReset() { return cudaSuccess; }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
 enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
 inline cudaError_t cudaStreamCreate(cudaStream_t* stream) { return *stream = nullptr, cudaSuccess; }
@@ -125,20 +154,76 @@ inline cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess 
 // Kernel files ask for the architecture. It is that of the branches that the host has (tools/cuda/branches.py).
 struct cudaDeviceProp {
   char name[256];
-  int major, minor, multiProcessorCount, maxThreadsPerBlock, warpSize;
+  size_t totalGlobalMem, sharedMemPerBlock, totalConstMem, memPitch, sharedMemPerMultiprocessor,
+      sharedMemPerBlockOptin, textureAlignment, surfaceAlignment;
+  int major, minor, multiProcessorCount, maxThreadsPerBlock, warpSize, regsPerBlock, regsPerMultiprocessor,
+      clockRate, memoryClockRate, memoryBusWidth, l2CacheSize, maxThreadsPerMultiProcessor,
+      maxBlocksPerMultiProcessor, maxThreadsDim[3], maxGridSize[3], deviceOverlap, asyncEngineCount,
+      concurrentKernels, canMapHostMemory, unifiedAddressing, managedMemory, concurrentManagedAccess,
+      integrated, computeMode, ECCEnabled, kernelExecTimeoutEnabled, cooperativeLaunch, pciBusID, pciDeviceID,
+      pciDomainID, tccDriver;
 };
-inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
-  *properties = {"host backend", 9, 0, cuda_host::multiprocessor_count(), 1024, 32};
-  return cudaSuccess;
+inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (device) return cudaErrorInvalidDevice;
+  cudaDeviceProp p = {};
+  strcpy(p.name, "host backend");
+  p.totalGlobalMem = size_t(8) << 30;
+  p.sharedMemPerBlock = 48 << 10;
+  p.totalConstMem = 64 << 10;
+  p.sharedMemPerMultiprocessor = p.sharedMemPerBlockOptin = 227 << 10;
+  p.textureAlignment = p.surfaceAlignment = 512;
+  p.major = 9;
+  p.multiProcessorCount = cuda_host::multiprocessor_count();
+  p.maxThreadsPerBlock = 1024;
+  p.warpSize = 32;
+  p.regsPerBlock = p.regsPerMultiprocessor = 65536;
+  p.clockRate = p.memoryClockRate = 1000000;
+  p.memoryBusWidth = 64;
+  p.l2CacheSize = 1 << 20;
+  p.maxThreadsPerMultiProcessor = 2048;
+  p.maxBlocksPerMultiProcessor = 32;
+  p.maxThreadsDim[0] = p.maxThreadsDim[1] = 1024;
+  p.maxThreadsDim[2] = 64;
+  p.maxGridSize[0] = 0x7fffffff;
+  p.maxGridSize[1] = p.maxGridSize[2] = 65535;
+  p.concurrentKernels = p.canMapHostMemory = p.unifiedAddressing = p.managedMemory = 1;
+  p.concurrentManagedAccess = p.cooperativeLaunch = 1;
+  return *properties = p, cudaSuccess;
 }
 
 // The CUDA version whose functions these are.
 inline cudaError_t cudaDriverGetVersion(int* version) { return *version = 12000, cudaSuccess; }
 inline cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
 
-inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  *value = attribute == cudaDevAttrMaxThreadsPerBlock ? 1024 : cuda_host::multiprocessor_count();
-  return cudaSuccess;
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  cudaDeviceProp p;
+  if (cudaGetDeviceProperties(&p, device)) return cudaErrorInvalidDevice;
+  switch (attribute) {
+    case cudaDevAttrMaxThreadsPerBlock:
+      return *value = p.maxThreadsPerBlock, cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlock:
+      return *value = static_cast<int>(p.sharedMemPerBlock), cudaSuccess;
+    case cudaDevAttrWarpSize:
+      return *value = p.warpSize, cudaSuccess;
+    case cudaDevAttrClockRate:
+    case cudaDevAttrMemoryClockRate:
+      return *value = p.clockRate, cudaSuccess;
+    case cudaDevAttrMultiProcessorCount:
+      return *value = p.multiProcessorCount, cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor:
+      return *value = p.major, cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor:
+      return *value = p.minor, cudaSuccess;
+    case cudaDevAttrIntegrated:
+    case cudaDevAttrComputeMode:
+      return *value = 0, cudaSuccess;
+    case cudaDevAttrConcurrentKernels:
+    case cudaDevAttrManagedMemory:
+    case cudaDevAttrConcurrentManagedAccess:
+    case cudaDevAttrCooperativeLaunch:
+      return *value = 1, cudaSuccess;
+  }
+  return cudaErrorInvalidValue;
 }
 
 // On a GPU this concerns one kernel, on the host all kernels of the library.
@@ -147,19 +232,26 @@ inline cudaError_t cudaFuncSetAttribute(Kernel, cudaFuncAttribute, int bytes) {
   return cuda_host::allow_shared_bytes(bytes);
 }
 
+// Memory that the host may write, too.
 template <typename T>
-inline cudaError_t cudaMalloc(T** pointer, size_t bytes) {
+inline cudaError_t cudaMallocHost(T** pointer, size_t bytes, unsigned = 0) {
   *pointer = static_cast<T*>(malloc(bytes ? bytes : 1));
   return *pointer ? cudaSuccess : cudaErrorMemoryAllocation;
 }
-inline cudaError_t cudaFree(void* pointer) { return free(pointer), cudaSuccess; }
 template <typename T>
-inline cudaError_t cudaMallocHost(T** pointer, size_t bytes) {
-  return cudaMalloc(pointer, bytes);
+inline cudaError_t cudaMalloc(T** pointer, size_t bytes) {
+  const cudaError_t error = cudaMallocHost(pointer, bytes);
+  if (*pointer) cuda_host::memory_made(*pointer, bytes);
+  return error;
+}
+inline cudaError_t cudaFree(void* pointer) {
+  cuda_host::memory_freed(pointer);
+  return free(pointer), cudaSuccess;
 }
 inline cudaError_t cudaFreeHost(void* pointer) { return cudaFree(pointer); }
 
-inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
+inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind = cudaMemcpyDefault) {
+  cuda_host::memory_set(to, bytes);
   return memmove(to, from, bytes), cudaSuccess;
 }
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
@@ -170,8 +262,8 @@ inline cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, siz
                                 size_t height, cudaMemcpyKind) {
   if (width > to_pitch || width > from_pitch) return cudaErrorInvalidValue;
   for (size_t row = 0; row < height; ++row)
-    memmove(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch,
-            width);
+    cudaMemcpy(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch,
+               width);
   return cudaSuccess;
 }
 inline cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
@@ -229,8 +321,95 @@ inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Ke
   return *blocks = 1, cudaSuccess;
 }
 inline cudaError_t cudaMemset(void* to, int byte, size_t bytes) {
+  cuda_host::memory_set(to, bytes);
   return memset(to, byte, bytes), cudaSuccess;
 }
 inline cudaError_t cudaMemsetAsync(void* to, int byte, size_t bytes, cudaStream_t = nullptr) {
   return cudaMemset(to, byte, bytes);
 }
+
+// What whole programs call. Managed and pinned memory is the process's memory, and all streams are one.
+constexpr int cudaCpuDeviceId = -1;
+enum {
+  cudaMemAttachGlobal = 1,
+  cudaMemAttachHost = 2,
+  cudaHostAllocDefault = 0,
+  cudaHostAllocPortable = 1,
+  cudaHostAllocMapped = 2,
+  cudaHostAllocWriteCombined = 4,
+  cudaHostRegisterDefault = 0,
+};
+enum cudaMemoryAdvise {
+  cudaMemAdviseSetReadMostly = 1,
+  cudaMemAdviseUnsetReadMostly = 2,
+  cudaMemAdviseSetPreferredLocation = 3,
+  cudaMemAdviseUnsetPreferredLocation = 4,
+  cudaMemAdviseSetAccessedBy = 5,
+  cudaMemAdviseUnsetAccessedBy = 6,
+};
+enum cudaFuncCache {
+  cudaFuncCachePreferNone = 0,
+  cudaFuncCachePreferShared = 1,
+  cudaFuncCachePreferL1 = 2,
+  cudaFuncCachePreferEqual = 3,
+};
+template <typename T>
+inline cudaError_t cudaMallocManaged(T** pointer, size_t bytes, unsigned = cudaMemAttachGlobal) {
+  const cudaError_t error = cudaMallocHost(pointer, bytes);
+  if (*pointer) memset(*pointer, 0, bytes);  // as a new page is
+  return error;
+}
+template <typename T>
+inline cudaError_t cudaHostAlloc(T** pointer, size_t bytes, unsigned) {
+  return cudaMallocHost(pointer, bytes);
+}
+template <typename T>
+inline cudaError_t cudaHostGetDevicePointer(T** device, void* host, unsigned) {
+  return *device = static_cast<T*>(host), cudaSuccess;
+}
+inline cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
+inline cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
+template <typename T>
+inline cudaError_t cudaMallocAsync(T** pointer, size_t bytes, cudaStream_t) {
+  return cudaMalloc(pointer, bytes);
+}
+inline cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return cudaFree(pointer); }
+template <typename T>
+inline cudaError_t cudaMallocPitch(T** pointer, size_t* pitch, size_t width, size_t height) {
+  return *pitch = (width + 511) / 512 * 512, cudaMalloc(pointer, *pitch * height);
+}
+inline cudaError_t cudaMemset2D(void* to, size_t pitch, int byte, size_t width, size_t height) {
+  for (size_t row = 0; row < height; ++row) cudaMemset(static_cast<char*>(to) + row * pitch, byte, width);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t = nullptr) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, int) { return cudaSuccess; }
+inline cudaError_t cudaMemGetInfo(size_t* left, size_t* total) {
+  return *left = *total = size_t(8) << 30, cudaSuccess;
+}
+inline cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
+  return cudaStreamCreate(stream);
+}
+inline cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* most) {
+  return *least = *most = 0, cudaSuccess;
+}
+inline cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
+template <typename Kernel>
+inline cudaError_t cudaFuncSetCacheConfig(Kernel, cudaFuncCache) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { return *can = 0, cudaSuccess; }
+inline cudaError_t cudaLaunchHostFunc(cudaStream_t, void (*function)(void*), void* data) {
+  return function(data), cudaSuccess;
+}
+inline cudaError_t cudaStreamAddCallback(cudaStream_t stream,
+                                         void (*function)(cudaStream_t, cudaError_t, void*), void* data,
+                                         unsigned) {
+  return function(stream, cudaSuccess, data), cudaSuccess;
+}
+inline cudaError_t cudaProfilerStart() { return cudaSuccess; }
+inline cudaError_t cudaProfilerStop() { return cudaSuccess; }

@@ -9,7 +9,7 @@ namespace cuda_host {
 
 // Replace *address by change(*address). Returns the old value.
 template <typename T, typename Change>
-inline T atomic_change(T* address, Change change) {
+__forceinline__ T atomic_change(T* address, Change change) {
   may_spin();
   T before;
   __atomic_load(address, &before, __ATOMIC_RELAXED);
@@ -24,12 +24,17 @@ inline T atomic_change(T* address, Change change) {
 
 // Functions for each type, as in CUDA, and no template, so that atomicAdd(&x, 1) converts the 1.
 #define CAFFE_HOST_ATOMIC(type, name, expression)                                                 \
-  inline type name(type* address, type value) {                                                   \
+  __forceinline__ type name(type* address, type value) {                                          \
     return ::cuda_host::atomic_change(address, [value](type old) -> type { return expression; }); \
   }
-#define CAFFE_HOST_ATOMIC_ARITHMETIC(type)        \
-  CAFFE_HOST_ATOMIC(type, atomicAdd, old + value) \
-  CAFFE_HOST_ATOMIC(type, atomicExch, ((void)old, value))
+#define CAFFE_HOST_ATOMIC_ARITHMETIC(type)                         \
+  CAFFE_HOST_ATOMIC(type, atomicAdd, old + value)                  \
+  __forceinline__ type atomicExch(type* address, type value) {     \
+    cuda_host::may_spin();                                         \
+    type before;                                                   \
+    __atomic_exchange(address, &value, &before, __ATOMIC_RELAXED); \
+    return before;                                                 \
+  }
 #define CAFFE_HOST_ATOMIC_INTEGER(type)                                                              \
   CAFFE_HOST_ATOMIC_ARITHMETIC(type)                                                                 \
   CAFFE_HOST_ATOMIC(type, atomicSub, old - value)                                                    \
@@ -38,7 +43,7 @@ inline T atomic_change(T* address, Change change) {
   CAFFE_HOST_ATOMIC(type, atomicAnd, old& value)                                                     \
   CAFFE_HOST_ATOMIC(type, atomicOr, old | value)                                                     \
   CAFFE_HOST_ATOMIC(type, atomicXor, old ^ value)                                                    \
-  inline type atomicCAS(type* address, type compare, type value) {                                   \
+  __forceinline__ type atomicCAS(type* address, type compare, type value) {                          \
     cuda_host::may_spin();                                                                           \
     __atomic_compare_exchange(address, &compare, &value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED); \
     return compare;                                                                                  \
@@ -55,16 +60,17 @@ CAFFE_HOST_ATOMIC(long long, atomicMin, old < value ? old : value)
 CAFFE_HOST_ATOMIC(long long, atomicAnd, old& value)
 CAFFE_HOST_ATOMIC(long long, atomicOr, old | value)
 CAFFE_HOST_ATOMIC(long long, atomicXor, old ^ value)
-inline unsigned short atomicCAS(unsigned short* address, unsigned short compare, unsigned short value) {
+__forceinline__ unsigned short atomicCAS(unsigned short* address, unsigned short compare,
+                                         unsigned short value) {
   cuda_host::may_spin();
   __atomic_compare_exchange(address, &compare, &value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   return compare;
 }
 // Each element by itself, as on a GPU.
-inline float2 atomicAdd(float2* address, float2 value) {
+__forceinline__ float2 atomicAdd(float2* address, float2 value) {
   return float2{atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y)};
 }
-inline float4 atomicAdd(float4* address, float4 value) {
+__forceinline__ float4 atomicAdd(float4* address, float4 value) {
   return float4{atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y),
                 atomicAdd(&address->z, value.z), atomicAdd(&address->w, value.w)};
 }
@@ -72,27 +78,27 @@ inline float4 atomicAdd(float4* address, float4 value) {
 #undef CAFFE_HOST_ATOMIC_ARITHMETIC
 #undef CAFFE_HOST_ATOMIC_INTEGER
 
-inline void __threadfence() {
+__forceinline__ void __threadfence() {
   cuda_host::may_spin();
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
-inline void __threadfence_block() {
+__forceinline__ void __threadfence_block() {
   cuda_host::may_spin();
-  __asm__ volatile(
-      "" ::
-          : "memory");  // the compiler keeps the order, as the processor does for one host thread
+  // The compiler keeps the order, as the processor does for one host thread.
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
-inline void __threadfence_system() { __threadfence(); }
+__forceinline__ void __threadfence_system() { __threadfence(); }
 
 // For a block, and for all processors. Templates of the types, because these are the same atomics.
-#define CAFFE_HOST_SCOPED(name)                                     \
-  template <typename T>                                             \
-  inline T name##_block(T* address, std::common_type_t<T> value) {  \
-    return name(address, value);                                    \
-  }                                                                 \
-  template <typename T>                                             \
-  inline T name##_system(T* address, std::common_type_t<T> value) { \
-    return name(address, value);                                    \
+#define CAFFE_HOST_SCOPED(name)                                              \
+  template <typename T>                                                      \
+  __forceinline__ T name##_block(T* address, std::common_type_t<T> value) {  \
+    ::cuda_host::BlockScope scope;                                           \
+    return name(address, value);                                             \
+  }                                                                          \
+  template <typename T>                                                      \
+  __forceinline__ T name##_system(T* address, std::common_type_t<T> value) { \
+    return name(address, value);                                             \
   }
 CAFFE_HOST_SCOPED(atomicAdd)
 CAFFE_HOST_SCOPED(atomicSub)
@@ -106,10 +112,11 @@ CAFFE_HOST_SCOPED(atomicOr)
 CAFFE_HOST_SCOPED(atomicXor)
 #undef CAFFE_HOST_SCOPED
 template <typename T>
-inline T atomicCAS_block(T* address, std::common_type_t<T> compare, std::common_type_t<T> value) {
+__forceinline__ T atomicCAS_block(T* address, std::common_type_t<T> compare, std::common_type_t<T> value) {
+  ::cuda_host::BlockScope scope;
   return atomicCAS(address, compare, value);
 }
 template <typename T>
-inline T atomicCAS_system(T* address, std::common_type_t<T> compare, std::common_type_t<T> value) {
+__forceinline__ T atomicCAS_system(T* address, std::common_type_t<T> compare, std::common_type_t<T> value) {
   return atomicCAS(address, compare, value);
 }

@@ -32,7 +32,7 @@ uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source);
 unsigned int warp_ballot(unsigned int mask, int predicate);
 
 template <typename T>
-inline T shuffle(unsigned int mask, T value, int source) {
+__forceinline__ T shuffle(unsigned int mask, T value, int source) {
   static_assert(std::is_trivially_copyable<T>::value && sizeof(T) <= 8, "shuffles move up to 8 bytes");
   uint64_t bits = 0;
   memcpy(&bits, &value, sizeof(T));
@@ -42,59 +42,59 @@ inline T shuffle(unsigned int mask, T value, int source) {
 }
 }  // namespace cuda_host
 
-inline void __syncthreads(int line = __builtin_LINE(), int column = 0) {
+__forceinline__ void __syncthreads(int line = __builtin_LINE(), int column = 0) {
   cuda_host::block_barrier(0, {line, column});
 }
-inline int __syncthreads_count(int predicate, int line = __builtin_LINE()) {
+__forceinline__ int __syncthreads_count(int predicate, int line = __builtin_LINE()) {
   return cuda_host::block_barrier(predicate != 0, {line});
 }
-inline int __syncthreads_or(int predicate, int line = __builtin_LINE()) {
+__forceinline__ int __syncthreads_or(int predicate, int line = __builtin_LINE()) {
   return cuda_host::block_barrier(predicate != 0, {line}) != 0;
 }
-inline int __syncthreads_and(int predicate, int line = __builtin_LINE()) {
+__forceinline__ int __syncthreads_and(int predicate, int line = __builtin_LINE()) {
   return cuda_host::block_barrier(predicate == 0, {line}) == 0;
 }
-inline void __syncwarp(unsigned int mask = 0xffffffffu) { cuda_host::warp_barrier(mask); }
-inline unsigned int __activemask(int line = __builtin_LINE(), int column = 0) {
+__forceinline__ void __syncwarp(unsigned int mask = 0xffffffffu) { cuda_host::warp_barrier(mask); }
+__forceinline__ unsigned int __activemask(int line = __builtin_LINE(), int column = 0) {
   return cuda_host::active_lanes({line, column});
 }
 
-inline unsigned int __ballot_sync(unsigned int mask, int predicate) {
+__forceinline__ unsigned int __ballot_sync(unsigned int mask, int predicate) {
   return cuda_host::warp_ballot(mask, predicate);
 }
-inline int __any_sync(unsigned int mask, int predicate) {
+__forceinline__ int __any_sync(unsigned int mask, int predicate) {
   return cuda_host::warp_ballot(mask, predicate) != 0;
 }
-inline int __all_sync(unsigned int mask, int predicate) {
+__forceinline__ int __all_sync(unsigned int mask, int predicate) {
   return cuda_host::warp_ballot(mask, !predicate) == 0;
 }
 
 // `width` splits the warp into groups of lanes, which exchange values among themselves. If the source is outside of
 // the group, a lane keeps its own value.
 template <typename T>
-inline T __shfl_sync(unsigned int mask, T value, int source, int width = warpSize) {
+__forceinline__ T __shfl_sync(unsigned int mask, T value, int source, int width = warpSize) {
   const int group = cuda_host::lane() & ~(width - 1);
   return cuda_host::shuffle(mask, value, group + (source & (width - 1)));
 }
 template <typename T>
-inline T __shfl_up_sync(unsigned int mask, T value, unsigned int delta, int width = warpSize) {
+__forceinline__ T __shfl_up_sync(unsigned int mask, T value, unsigned int delta, int width = warpSize) {
   const int lane = cuda_host::lane(), source = lane - static_cast<int>(delta);
   return cuda_host::shuffle(mask, value, source < (lane & ~(width - 1)) ? lane : source);
 }
 template <typename T>
-inline T __shfl_down_sync(unsigned int mask, T value, unsigned int delta, int width = warpSize) {
+__forceinline__ T __shfl_down_sync(unsigned int mask, T value, unsigned int delta, int width = warpSize) {
   const int lane = cuda_host::lane(), source = lane + static_cast<int>(delta);
   return cuda_host::shuffle(mask, value, source > (lane | (width - 1)) ? lane : source);
 }
 template <typename T>
-inline T __shfl_xor_sync(unsigned int mask, T value, int lanes, int width = warpSize) {
+__forceinline__ T __shfl_xor_sync(unsigned int mask, T value, int lanes, int width = warpSize) {
   const int lane = cuda_host::lane(), source = lane ^ lanes;
   return cuda_host::shuffle(mask, value, source > (lane | (width - 1)) ? lane : source);
 }
 
 // The lanes of `mask` whose value has the same bits. all: these, if they are all lanes.
 template <typename T>
-inline unsigned int __match_any_sync(unsigned int mask, T value) {
+__forceinline__ unsigned int __match_any_sync(unsigned int mask, T value) {
   const auto number = +value;  // of 32 or 64 bits
   uint64_t bits = 0;
   memcpy(&bits, &number, sizeof(number));
@@ -107,7 +107,7 @@ inline unsigned int __match_any_sync(unsigned int mask, T value) {
   return same;
 }
 template <typename T>
-inline unsigned int __match_all_sync(unsigned int mask, T value, int* all) {
+__forceinline__ unsigned int __match_all_sync(unsigned int mask, T value, int* all) {
   const unsigned int same = __match_any_sync(mask, value), there = cuda_host::warp_ballot(mask, 1);
   *all = same == there;
   return *all ? there : 0;
@@ -116,7 +116,7 @@ inline unsigned int __match_all_sync(unsigned int mask, T value, int* all) {
 namespace cuda_host {
 // merge(...) of the values of all lanes of `mask`, in their order.
 template <typename T, typename Merge>
-inline T reduce(unsigned int mask, T value, Merge merge) {
+__forceinline__ T reduce(unsigned int mask, T value, Merge merge) {
   unsigned int lanes = warp_ballot(mask, 1);
   T result = shuffle(mask, value, __builtin_ctz(lanes));
   while (lanes &= lanes - 1) result = merge(result, shuffle(mask, value, __builtin_ctz(lanes)));
@@ -125,7 +125,7 @@ inline T reduce(unsigned int mask, T value, Merge merge) {
 }  // namespace cuda_host
 
 #define CAFFE_HOST_REDUCE(type, name, expression)                                                        \
-  inline type __reduce_##name##_sync(unsigned int mask, type value) {                                    \
+  __forceinline__ type __reduce_##name##_sync(unsigned int mask, type value) {                           \
     return cuda_host::reduce(mask, value, [](type a, type b) { return static_cast<type>(expression); }); \
   }
 CAFFE_HOST_REDUCE(unsigned int, add, a + b)
@@ -141,6 +141,6 @@ CAFFE_HOST_REDUCE(int, max, a < b ? b : a)
 
 #include "../caffe_old_warp.h"
 
-inline unsigned int __ballot(int predicate) { return __ballot_sync(0xffffffffu, predicate); }
-inline int __any(int predicate) { return __any_sync(0xffffffffu, predicate); }
-inline int __all(int predicate) { return __all_sync(0xffffffffu, predicate); }
+__forceinline__ unsigned int __ballot(int predicate) { return __ballot_sync(0xffffffffu, predicate); }
+__forceinline__ int __any(int predicate) { return __any_sync(0xffffffffu, predicate); }
+__forceinline__ int __all(int predicate) { return __all_sync(0xffffffffu, predicate); }

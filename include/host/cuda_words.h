@@ -68,4 +68,24 @@ inline bool may_spin() {
   return true;
 }
 #endif
+
+// For the race finder. The atomics in the life of this object are for the threads of one block.
+struct BlockScope {
+#ifdef CAFFE_HOST_RACES
+  BlockScope();
+  ~BlockScope();
+#else
+  BlockScope() {}
+#endif
+};
+#ifdef CAFFE_HOST_RACES
+// A __constant__ variable, which kernels only read. tools/cuda/to_host.py writes this after its declaration.
+struct Constant {
+  Constant(const void* memory, size_t bytes);
+};
+#define CAFFE_HOST_CONSTANT(name) \
+  static const ::cuda_host::Constant caffe_constant_##name(&name, sizeof(name));
+#else
+#define CAFFE_HOST_CONSTANT(name)
+#endif
 }  // namespace cuda_host

@@ -83,6 +83,8 @@ thread_local cudaError_t pending_error = cudaSuccess;
 #ifndef CAFFE_HOST_RACES
 RaceFinder race_finder;  // of empty functions
 #endif
+// For the race finder: some mistakes show only if the last thread runs first.
+const bool backwards = RaceFinder::kOn && getenv("CAFFE_RACES_BACKWARDS");
 
 std::atomic<int> thread_limit{0};             // 0: one per core
 std::atomic<size_t> shared_limit{48 * 1024};  // more only after cudaFuncSetAttribute, as on a GPU
@@ -143,7 +145,7 @@ class BlockRunner {
   void run(const Kernel& kernel, uint3 block);
   void run_blocks(const Kernel& kernel, int64_t first, int64_t last);
   void abandon();
-  int block_barrier(int predicate, Place place);
+  int block_barrier(int predicate, Place place, const void* caller = nullptr);
   void warp_barrier(unsigned int mask, bool orders_memory = false);
   uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source, const void* caller);
   unsigned int warp_ballot(unsigned int mask, int predicate);
@@ -178,7 +180,7 @@ class BlockRunner {
   static void entry();
 
   const Kernel* kernel_ = nullptr;
-  int total_ = 0, started_ = 0, finished_ = 0;
+  int total_ = 0, started_ = 0, finished_ = 0, ended_ = 0;
   int64_t first_block_ = 0, last_block_ = 0;  // kBlocks
   int at_barrier_ = 0, predicate_sum_ = 0;
   int64_t progress_ = 0;      // counts the threads' ends and the block's barriers
@@ -186,6 +188,7 @@ class BlockRunner {
   bool waits_ = false;        // counted in team->waiting
   double stalled_since_ = 0;  // in seconds of now(); 0: some thread of the block goes on
   Place barrier_;             // where the first thread at the block's barrier waits
+  const void* barrier_caller_ = nullptr;
   Warp warps_[kMaxThreadsPerBlock / 32];
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> parked_, idle_, spinning_;
@@ -225,6 +228,8 @@ void BlockRunner::finish() {
 void BlockRunner::run(const Kernel& kernel, uint3 block) {
   blockIdx = block;
   race_finder.begin_block((int64_t(block.z) * gridDim.y + block.y) * gridDim.x + block.x);
+  for (const uint3* launchers : {&threadIdx, &blockIdx, &blockDim, &gridDim})
+    race_finder.is_written(launchers, sizeof *launchers);
   start(kernel);
   total_ = static_cast<int>(blockDim.x * blockDim.y * blockDim.z);
   running_ = true;
@@ -297,7 +302,8 @@ void end_code() {
 // The loop over the block's threads. It changes to another fibre when a thread waits.
 void BlockRunner::run_threads() {
   while (started_ < total_) {
-    const unsigned int t = static_cast<unsigned int>(started_++);
+    const unsigned int t = static_cast<unsigned int>(backwards ? total_ - 1 - started_ : started_);
+    ++started_;
     threadIdx = uint3{t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
     current_->thread = threadIdx;
     begin_code();
@@ -305,6 +311,8 @@ void BlockRunner::run_threads() {
     end_code();
     threadIdx = current_->thread;
     const int id = flat();
+    race_finder.thread_ended(id);
+    ended_ = id;
     warps_[id / 32].live &= ~(1u << (id % 32));
     ++finished_;
     ++progress_;
@@ -395,11 +403,11 @@ void BlockRunner::wait() {
   begin_code();
 }
 
-int BlockRunner::block_barrier(int predicate, Place place) {
+int BlockRunner::block_barrier(int predicate, Place place, const void* caller) {
   end_code();
   check_waits("__syncthreads()");
   Fiber* fiber = current_;
-  if (at_barrier_++ == 0) barrier_ = place;
+  if (at_barrier_++ == 0) barrier_ = place, barrier_caller_ = caller;
   if (place.line != barrier_.line || place.column != barrier_.column)
     fail(*kernel_, "threads of a block wait at different barriers, at " + text_of(barrier_) + " and at " +
                        text_of(place) + "; all must come to the same __syncthreads()");
@@ -414,6 +422,8 @@ void BlockRunner::release_block_barrier() {
   std::vector<Fiber*>& waiting = ready_;
   waiting.clear();
   waiting.swap(parked_);
+  if (finished_ && barrier_caller_)
+    race_finder.barrier_skipped(flat(waiting.front()->thread), ended_, barrier_caller_);
   for (Fiber* fiber : waiting) fiber->outcome = predicate_sum_;
   at_barrier_ = predicate_sum_ = 0;
   ++progress_;
@@ -853,6 +863,7 @@ void launch(Kernel& kernel, size_t body_bytes, const Run& run) {
   next_launch.pending = false;
   if (!kernel.launch.pending) fail(kernel, "called without a launch (<<<grid, block>>>)");
   if (kernel.launch.refused) {
+    race_finder.refused(name, why_refused());
     pending_error = cudaErrorInvalidConfiguration;
     return;
   }
@@ -889,7 +900,9 @@ void run_grid(Mode mode, const char* name, void (*call)(const void*), const void
       };
       return count == 1 ? run_alone(name, run_part) : spread(name, count, run_part);
     }
-    spread(name, blocks, [&](int64_t b) {
+    spread(name, blocks, [&](int64_t number) {
+      const int64_t b = backwards ? blocks - 1 - number : number;
+      if (race_finder.skips(b, blocks)) return;
       runner.run(kernel,
                  uint3{static_cast<unsigned int>(b % grid.x), static_cast<unsigned int>(b / grid.x % grid.y),
                        static_cast<unsigned int>(b / grid.x / grid.y)});
@@ -911,8 +924,17 @@ void run_blocks(const char* name, void (*call)(const void*, int64_t, int64_t), c
 
 void* dynamic_shared_bytes() { return runner.shared_bytes(); }
 
+void note_fault(int number, uintptr_t code, const void* memory) {
+  if (!RaceFinder::kOn) return;
+  char why[80] = "divides an integer by zero, or the quotient does not fit";
+  if (number != SIGFPE) snprintf(why, sizeof why, "uses memory that is not there, at address %p", memory);
+  race_finder.fault(number == SIGFPE ? reinterpret_cast<const void*>(code + 1) : nullptr, why);
+}
+
 int lane() { return BlockRunner::flat() % 32; }
-int block_barrier(int predicate, Place place) { return runner.block_barrier(predicate, place); }
+int block_barrier(int predicate, Place place) {
+  return runner.block_barrier(predicate, place, __builtin_return_address(0));
+}
 void warp_barrier(unsigned int mask) { runner.warp_barrier(mask, true); }
 unsigned int active_lanes(Place place) { return runner.active_lanes(place); }
 void grid_barrier(Place place) { runner.grid_barrier(place); }
@@ -923,6 +945,12 @@ bool may_spin() {
   if (++spins % 1024 == 0) spin();
   return true;
 }
+void memory_made(const void* memory, size_t bytes) { RaceFinder::made(memory, bytes); }
+void memory_set(const void* memory, size_t bytes) { RaceFinder::set(memory, bytes); }
+void memory_freed(const void* memory) { RaceFinder::freed(memory); }
+BlockScope::BlockScope() { race_finder.block_scope(true); }
+BlockScope::~BlockScope() { race_finder.block_scope(false); }
+Constant::Constant(const void* memory, size_t bytes) { RaceFinder::constant(memory, bytes); }
 #endif
 uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source) {
   return runner.warp_exchange(mask, bits, source, __builtin_return_address(0));

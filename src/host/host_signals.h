@@ -40,6 +40,9 @@ constexpr size_t kSharedGuardBytes = size_t(1) << 20;
 // Sent by a launch to its own host threads, to end them.
 constexpr int kNudge = SIGURG;
 
+// Tell the race finder of a fault at this place in the code.
+void note_fault(int number, uintptr_t code, const void* memory);
+
 namespace signals {
 
 constexpr int kNumbers[] = {SIGFPE, SIGSEGV, SIGBUS, SIGINT, kNudge};
@@ -101,6 +104,7 @@ inline void handle(int number, siginfo_t* info, void* context) {
   }
   const uintptr_t at = code_address(context);
   const bool own = at >= reinterpret_cast<uintptr_t>(__ehdr_start) && at < reinterpret_cast<uintptr_t>(etext);
+  if (in_kernel && own && number != SIGINT && number != kNudge) note_fault(number, at, info->si_addr);
   if (in_kernel && own) explain(number, info);
   if (number != SIGINT && number != kNudge) pass_on(number, info, context);
   errno = error;
@@ -146,7 +150,7 @@ inline void take(int number) {
 // Install the handlers, where they are not installed. A notebook sets its own for SIGINT at each cell, so that one is
 // looked after every 0.1 s.
 inline void install() {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(CAFFE_HOST_RACES)
+#if !defined(__SANITIZE_ADDRESS__)
   static const bool once = [] {
     for (int number : kNumbers) take(number);
     return true;

@@ -3,8 +3,8 @@
 `python -m tools.cases.races LOG` prints them.
 
 Libraries that were built with SANITIZE=races append lines to the file CAFFE_RACES: one for each kernel that runs, one
-for each pair of code lines at which two threads of a launch race, and one for each shuffle that reads from a lane that
-does not take part in it.
+for each pair of code lines at which two threads of a launch race, one for each other mistake at one line, and one for
+each kernel that was not watched whole.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ class Race:
     Attributes:
         kernel: its name.
         what: the accesses of the first and the second thread.
-        space: 'global' or 'shared'.
+        space: 'global', 'shared', or 'variable': one of the library's own, such as a __device__ variable.
         places: 'file:line' of the first and of the second access.
         lines: the source's lines at these places.
         threads: both threads as (block, thread in the block).
-        element: the index of the element behind the kernel's pointer; -1 in shared memory.
+        element: the index of the element behind the kernel's pointer, or in the variable; -1 in shared memory.
         bytes: the size of the accesses.
+        variable: the name of the variable.
     """
 
     kernel: str
@@ -49,12 +50,21 @@ class Race:
     threads: tuple[tuple[int, int], tuple[int, int]]
     element: int
     bytes: int
+    variable: str = ""
+
+    @property
+    def within_a_warp(self) -> bool:
+        """Are both threads of one warp?"""
+        (block, thread), (other_block, other) = self.threads
+        return block == other_block and thread // 32 == other // 32
 
     def __str__(self) -> str:
         (one, other), (here, there) = self.threads, self.places
-        what = f"element {self.element}" if self.space == "global" else "a shared variable"
+        what = "a shared variable" if self.space == "shared" else f"element {self.element}"
+        what += f" of {self.variable}" if self.variable else ""
+        who = "two threads within one warp" if self.within_a_warp else "two threads"
         return (
-            f"race in kernel {self.kernel}: {what} ({self.bytes} bytes) is {self.what}, by two threads without an"
+            f"race in kernel {self.kernel}: {what} ({self.bytes} bytes) is {self.what}, by {who} without an"
             f" atomic or a barrier between\n"
             f"    {here}: thread {one[1]} of block {one[0]}: {self.lines[0]}\n"
             f"    {there}: thread {other[1]} of block {other[0]}: {self.lines[1]}"
@@ -85,12 +95,39 @@ class LaneRead:
         )
 
 
+@dataclass(frozen=True)
+class Mistake:
+    """Another mistake of one thread.
+
+    Attributes:
+        kernel, place, line, thread: as in LaneRead.
+        kind: 'unset' (a read of memory that nothing has written), 'barrier' (threads of the block have ended before
+            it), 'constant' (a write to a __constant__ variable) or 'fault'.
+        text: what the thread does.
+    """
+
+    kernel: str
+    place: str
+    line: str
+    thread: tuple[int, int]
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        block, thread = self.thread
+        return (
+            f"{self.kind} in kernel {self.kernel}: {self.text}\n"
+            f"    {self.place}: thread {thread} of block {block}: {self.line}"
+        )
+
+
 @dataclass
 class Watch:
-    """The races, and the names of the kernels that ran."""
+    """The mistakes, the names of the kernels that ran, and why some were not watched whole."""
 
-    races: list[Race | LaneRead] = field(default_factory=list)
+    races: list[Race | LaneRead | Mistake] = field(default_factory=list)
     kernels: set[str] = field(default_factory=set)
+    left: list[str] = field(default_factory=list)
 
     def summary(self, own: list[str]) -> str:
         """One line: how many of a layer's own kernels ran, which did not, and the number of races."""
@@ -100,6 +137,7 @@ class Watch:
         if not ran and not self.races:
             return "none of the layer's kernels ran on the host, so races were not checked"
         not_run = f"; not run: {', '.join(left)}" if left else ""
+        not_run += "".join(f"; {why}" for why in self.left)
         return f"{len(ran)} of {len(own)} kernels ran, {found}{not_run}"
 
 
@@ -125,41 +163,108 @@ def watched() -> Iterator[Watch]:
             if before is not None:
                 os.environ["CAFFE_RACES"] = before
             if log.exists():
-                found.races, found.kernels = parse(log.read_text())
+                found.races, found.kernels, found.left = parse(log.read_text())
 
 
-def parse(text: str) -> tuple[list[Race | LaneRead], set[str]]:
-    """The races of a log, the first for each pair of lines; and the kernels that ran."""
-    races: dict[tuple, Race | LaneRead] = {}
-    kernels = set()
-    for line in text.splitlines():
-        word, *said = line.split("\t")
-        if word == "ran":
-            kernels.add(said[0])
+LEFT = {
+    "memory": "{0}: more memory than the race finder may use ({1} MB, CAFFE_RACES_MEGABYTES), so some was not watched",
+    "launch": "{0}: a launch was refused: {1}",
+    "blocks": "{0}: {1} blocks did not run (CAFFE_RACES_BLOCKS)",
+}
+
+
+def parse(text: str) -> tuple[list[Race | LaneRead | Mistake], set[str], list[str]]:
+    """The mistakes of a log, the first for each pair of lines; the kernels that ran; what was not watched, and why."""
+    rows = [line.split("\t") for line in text.splitlines()]
+    places, variables = Places(), {}
+    for word, *said in rows:  # all at once, because each look-up reads the library
+        if word in ("race", "lane", "told"):
+            offsets = {"race": said[4:6], "lane": said[2:3], "told": said[3:4]}[word]
+            places.ask(said[0], *(int(n, 0) for n in offsets))
+    races: dict[tuple, Race | LaneRead | Mistake] = {}
+    for word, *said in rows:
         if word == "lane":
             library, kernel, *rest = said
             offset, thread, size, lane = (int(n, 0) for n in rest)
-            read = LaneRead(kernel, *place(library, offset), divmod(thread, size), lane)
+            read = LaneRead(kernel, *places(library, offset), divmod(thread, size), lane)
             races.setdefault((kernel, read.place), read)
-        if word != "race":
-            continue
-        library, kernel, what, space, *rest = said
-        first, second, one, other, size, element, width = (int(n, 0) for n in rest)
-        (here, mine), (there, its) = place(library, first), place(library, second)
-        threads = (divmod(one, size), divmod(other, size))
-        race = Race(kernel, what, space, (here, there), (mine, its), threads, element, width)
-        races.setdefault((kernel, *sorted((here, there))), race)
-    return list(races.values()), kernels
+        elif word == "told":
+            library, kernel, kind, offset, thread, size, what = said
+            found = Mistake(
+                kernel, *places(library, int(offset, 0)), divmod(int(thread), int(size)), kind, what
+            )
+            races.setdefault((kernel, kind, found.place), found)
+        elif word == "race":
+            library, kernel, what, space, *rest = said
+            first, second, one, other, size, element, width = (int(n, 0) for n in rest)
+            (here, mine), (there, its) = places(library, first), places(library, second)
+            threads, name = (divmod(one, size), divmod(other, size)), ""
+            if space == "variable":
+                if library not in variables:
+                    variables[library] = Variables(library)
+                name, element = variables[library].at(element, width)
+            race = Race(kernel, what, space, (here, there), (mine, its), threads, element, width, name)
+            pair = (kernel, *sorted((here, there)))
+            before = races.setdefault(pair, race)
+            if before.within_a_warp and not race.within_a_warp:  # wrong on older GPUs, too
+                races[pair] = race
+    ran = {said[0] for word, *said in rows if word == "ran"}
+    left = [LEFT[said[1]].format(said[0], said[2]) for word, *said in rows if word == "left"]
+    return list(races.values()), ran, list(dict.fromkeys(left))
 
 
-def place(library: str, offset: int) -> tuple[str, str]:
-    """('file:line', that line) of the innermost frame that is not the toolkit's."""
-    done = subprocess.run(
-        ["addr2line", "-i", "-e", library, hex(offset)], capture_output=True, text=True, check=False
-    )
-    frames = [line.partition(" (discriminator")[0] for line in done.stdout.splitlines()]
+class Variables:
+    """The variables of a library, by their places."""
+
+    def __init__(self, library: str):
+        done = subprocess.run(
+            ["nm", "-nC", "--defined-only", library], capture_output=True, text=True, check=False
+        )
+        rows = (line.split(" ", 2) for line in done.stdout.splitlines())
+        self.names = [(int(row[0], 16), row[2]) for row in rows if row[1] in "bBdDuVvrR"]
+
+    def at(self, offset: int, width: int) -> tuple[str, int]:
+        """The name of the variable that has this byte, and the element of it, which has `width` bytes."""
+        start, name = max((v for v in self.names if v[0] <= offset), default=(0, ""))
+        return name, (offset - start) // width
+
+
+class Places:
+    """The source lines of places in the code of libraries."""
+
+    def __init__(self):
+        self.asked: dict[str, set[int]] = {}
+        self.found: dict[tuple[str, int], tuple[str, str]] = {}
+
+    def ask(self, library: str, *offsets: int):
+        """These will be looked up."""
+        self.asked.setdefault(library, set()).update(offsets)
+
+    def __call__(self, library: str, offset: int) -> tuple[str, str]:
+        """('file:line', that line) of the innermost frame that is not the toolkit's."""
+        if (library, offset) not in self.found:
+            self.ask(library, offset)
+            self._look_up(library, sorted(self.asked.pop(library)))
+        return self.found[library, offset]
+
+    def _look_up(self, library: str, offsets: list[int]):
+        command = ["addr2line", "-a", "-i", "-e", library, *map(hex, offsets)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        frames: dict[int, list[str]] = {offset: [] for offset in offsets}
+        now: list[str] = []
+        for line in done.stdout.splitlines():
+            if line.startswith("0x") and ":" not in line:
+                now = frames[int(line, 16)]
+            else:
+                now.append(line.partition(" (discriminator")[0])
+        for offset, found in frames.items():
+            self.found[library, offset] = line_of(found, f"{library}+{offset:#x}")
+
+
+def line_of(frames: list[str], otherwise: str) -> tuple[str, str]:
+    """('file:line', that line) of the first frame that is not the toolkit's."""
     own = [f for f in frames if not Path(f).is_relative_to(NOT_THE_KERNELS[0]) and "/include/c++/" not in f]
-    found = next(iter(own or frames), f"{library}+{offset:#x}")
+    found = next(iter(own or frames), otherwise)
     file, _, number = found.rpartition(":")
     with contextlib.suppress(OSError, ValueError, IndexError):
         return found, Path(file).read_text(errors="replace").splitlines()[int(number) - 1].strip()
@@ -167,8 +272,8 @@ def place(library: str, offset: int) -> tuple[str, str]:
 
 
 def main() -> int:
-    races, _ = parse(Path(sys.argv[1]).read_text())
-    print(*races, sep="\n")
+    races, _, left = parse(Path(sys.argv[1]).read_text())
+    print(*races, *left, sep="\n")
     return bool(races)
 
 

@@ -168,6 +168,8 @@ class HostRewriter(Rewriter):
             before = tokens[i - 1].text if i else ""
             if word == "__shared__":
                 self._shared(tokens, i, in_macro)
+            elif word == "__constant__" and not in_macro:
+                self._constant(tokens, i)
             elif word in PLACES and [t.text for t in tokens[i + 1 : i + 3]] == ["(", ")"]:
                 # Two on one line are two places.
                 column = self.source.lexed.position(token.start)[1]
@@ -229,6 +231,32 @@ class HostRewriter(Rewriter):
             self._edit(end, end, ")")
         else:
             self._edit(start, start, " ::cuda_host::may_spin()")
+
+    def _in_scope(self, index: int) -> bool:
+        """Is this token in a function or a class?"""
+        classes = (part for parts in self.source.classes.values() for part in parts)
+        start = self.source.lexed.tokens[index].start
+        return self.source.function_around(start) is not None or any(a <= index <= b for a, b in classes)
+
+    def _constant(self, tokens, index: int):
+        """Name the variables of a `__constant__` declaration to the race finder."""
+        partner = self.source.lexed.partner
+        last = names = index
+        while names and tokens[names - 1].text not in (";", "}", "{"):
+            names -= 1
+        while last < len(tokens) and tokens[last].text != ";":
+            last = partner.get(last, last) + 1 if tokens[last].text in ("(", "[", "{") else last + 1
+        words = {token.text for token in tokens[names:last]}
+        if last >= len(tokens) or words & {"extern", "template", "#"} or self._in_scope(index):
+            return
+        found = [
+            t.text
+            for t, after in zip(tokens[index:last], tokens[index + 1 : last + 1], strict=True)
+            if t.kind == "name" and after.text in (";", ",", "=", "[", "{")
+        ]
+        inside = {t.text for i in range(index, last) if i in partner for t in tokens[i : partner[i]]}
+        given = "".join(f" CAFFE_HOST_CONSTANT({name})" for name in found if name not in inside)
+        self._edit(tokens[last].end, tokens[last].end, given)
 
     # ------------------------------------------------------------------------ shared variables
 

@@ -29,7 +29,8 @@ def test_a_log_of_races():
             "noise\tone",
         ]
     )
-    races, kernels = parse(log)
+    races, kernels, left = parse(log)
+    assert left == []
     assert kernels == {"one_kernel"} and [race.threads for race in races] == [
         ((0, 5), (1, 6)),
         ((0, 63), (1, 0)),

@@ -1,0 +1,213 @@
+"""Is this kernel right? Judge CUDA files on the processor, without a GPU.
+
+    python -m cuffi.judge file.cu [more.cu] [--json] [-- arguments of its main()]
+    python -m cuffi.judge --resident < requests     JSON lines {"files": [...]} or {"text": "..."}; one answer a line
+
+A file with main() runs as it is. Of a file without one, the host functions that launch its kernels are called, or else
+the kernels themselves, with arguments by their types, on several sizes. Two programs run side by side: one under the
+race finder, one under AddressSanitizer and UBSan.
+
+Exit status: 0 nothing found, 1 wrong, 2 usage, 3 no verdict.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+
+from .judging.findings import Finding, gravest, of_log, of_run, status_of
+from .judging.limits import Limits, run
+from .judging.programs import NotBuilt, Unbuilt, program, rewritten
+
+BACKWARDS_SECONDS = 3.0
+BLOCKS = 64  # of a launch, under the race finder
+
+
+def judge(files: list, arguments=(), limits: Limits | None = None, options=(), blocks: int = BLOCKS) -> dict:
+    """Judge the program that these files make.
+
+    Args:
+        files: paths of .cu files.
+        arguments: of its main().
+        limits: of each run.
+        options: further options for the compiler, such as -DN=3.
+        blocks: how many blocks of a launch the race finder runs at most.
+
+    Returns:
+        A dict that JSON can have: verdict, findings, kernels that ran, not_run, seconds, limits.
+    """
+    began, limits = time.perf_counter(), limits or Limits()
+    paths = [Path(file).resolve() for file in files]
+    said: dict = {"files": [str(path) for path in paths], "limits": asdict(limits)}
+    findings: list[Finding] = []
+    ran: set[str] = set()
+    not_run: list[str] = []
+    outputs: dict[str, str] = {}
+    try:
+        unbuilt = rewritten(paths)
+        with tempfile.TemporaryDirectory(prefix="cuffi-judge-") as place, ThreadPoolExecutor(2) as pool:
+            given = (unbuilt, paths, Path(place), list(arguments), list(options), limits)
+            races, memory = pool.submit(_races, *given, blocks), pool.submit(_memory, *given)
+            found, ran, not_run = races.result()
+            more, outputs = memory.result()
+            findings = _without_doubles(found + more)
+        not_run += [f"{name}: did not run" for name in unbuilt.kernels if ran and name not in ran]
+        if not ran and not findings:
+            findings.append(Finding("incomplete", "no kernel ran"))
+        if not unbuilt.has_main:
+            not_run.append("the bounds of arrays: without a main() nobody knows their sizes")
+    except NotBuilt as error:
+        findings = [Finding(error.kind, line) for line in error.lines]
+    except (OSError, subprocess.SubprocessError, ValueError, RecursionError) as error:
+        findings = [Finding("not-built", f"{type(error).__name__}: {error}")]
+    verdict = gravest(findings)
+    findings.sort(key=lambda one: one.kind != verdict)
+    return {
+        "verdict": verdict,
+        "status": status_of(verdict),
+        "findings": [asdict(one) for one in findings],
+        "ran": sorted(ran),
+        "not_run": not_run,
+        **outputs,
+        "seconds": round(time.perf_counter() - began, 3),
+        **said,
+    }
+
+
+def _races(unbuilt: Unbuilt, paths, folder: Path, arguments, options, limits: Limits, blocks: int):
+    """Under the race finder: from the first thread, and if nothing is found, from the last."""
+    built = program(unbuilt, paths, "races", folder / "races", options)
+    settings = {"CAFFE_RACES_BLOCKS": str(blocks)}
+    files = list(map(str, paths))
+    first = run(built, arguments, limits, folder, **settings)
+    found, ran, left = of_log(first.log)
+    found += of_run(first, files, limits.seconds)
+    if not found:
+        # A program whose threads wait for earlier ones does not end so, which says nothing.
+        within = Limits(min(limits.seconds, BACKWARDS_SECONDS), limits.megabytes, limits.file_megabytes)
+        second = run(built, arguments, within, folder, CAFFE_RACES_BACKWARDS="1", **settings)
+        found = [one for one in of_log(second.log)[0] if one.kind == "race"]
+    return found, ran, left
+
+
+def _memory(unbuilt: Unbuilt, paths, folder: Path, arguments, options, limits: Limits):
+    """Under AddressSanitizer and UBSan."""
+    built = program(unbuilt, paths, "memory", folder / "memory", options)
+    ran = run(built, arguments, limits, folder, by_address=False)
+    found = of_run(ran, list(map(str, paths)), limits.seconds)
+    if not found and ran.status and ran.status > 0 and unbuilt.has_main:
+        found.append(Finding("wrong-status", f"main() ended with status {ran.status}"))
+    return found, {"output": ran.output[-4000:], "errors": ran.errors[-4000:]}
+
+
+def _without_doubles(findings: list[Finding]) -> list[Finding]:
+    """Both programs may tell of one mistake. The hang of one, if the other ended, says that it was slow."""
+    told: dict[tuple, Finding] = {}
+    for one in findings:
+        told.setdefault((one.kind, one.place if one.kind != "hang" else "", one.place or one.text), one)
+    return list(told.values())
+
+
+def shown(said: dict) -> str:
+    """The answer as text."""
+    lines = [f"{said['files'][0] if said['files'] else '?'}: {said['verdict']}"]
+    lines += [f"  {one['kind']}: {one['text']}" + _at(one) for one in said["findings"]]
+    lines += [f"  not run: {why}" for why in said["not_run"]]
+    ran = ", ".join(said["ran"]) or "no kernel"
+    return "\n".join([*lines, f"  ran: {ran}; {said['seconds']} s"])
+
+
+def _at(one: dict) -> str:
+    return f"\n    {one['place']}" if one["place"] and one["place"] not in one["text"] else ""
+
+
+def annotations(said: dict) -> str:
+    """The findings as GitHub's workflow commands, which mark lines of a change."""
+    lines = []
+    for one in said["findings"]:
+        file, _, line = one["place"].rpartition(":")
+        with contextlib.suppress(ValueError):
+            file = str(Path(file).relative_to(Path.cwd()))
+        where = f"file={file},line={line}," if file else f"file={said['files'][0]},"
+        text = one["text"].replace("%", "%25").replace("\n", "%0A")
+        level = "error" if said["status"] == 1 else "warning"
+        lines.append(f"::{level} {where}title=cuffi judge: {one['kind']}::{text}")
+    return "\n".join(lines)
+
+
+def resident(limits: Limits, options: list[str]) -> int:
+    """Answer requests from standard input, one JSON object a line, until it ends."""
+    for line in sys.stdin:
+        if not line.strip():
+            continue
+        with tempfile.TemporaryDirectory(prefix="cuffi-judge-") as place:
+            try:
+                request = json.loads(line)
+                files = request.get("files") or []
+                if "text" in request:
+                    files = [Path(place, "candidate.cu")]
+                    files[0].write_text(request["text"])
+                if not files:
+                    raise ValueError('a request needs "files" or "text"')
+                said = judge(files, request.get("arguments", ()), limits, options)
+                said |= {"id": request["id"]} if "id" in request else {}
+            except (ValueError, AttributeError, TypeError, OSError) as error:
+                said = {"verdict": "usage", "status": 2, "findings": [{"kind": "usage", "text": str(error)}]}
+        print(json.dumps(said), flush=True)
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="cuffi judge", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.add_argument("files", nargs="*", metavar="file.cu")
+    made.add_argument("--json", action="store_true", help="print one JSON object")
+    made.add_argument("--annotate", action="store_true", help="print GitHub's annotations, too")
+    made.add_argument("--resident", action="store_true", help="read requests from standard input")
+    made.add_argument("--seconds", type=float, default=20, help="of each run (20)")
+    made.add_argument("--megabytes", type=int, default=6000, help="of memory of each run (6000)")
+    made.add_argument(
+        "--blocks", type=int, default=BLOCKS, help=f"of a launch for the race finder ({BLOCKS})"
+    )
+    made.add_argument(
+        "-D", action="append", default=[], metavar="NAME=VALUE", help="a macro for the compiler"
+    )
+    return made
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line. Returns the exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    at = words.index("--") if "--" in words else len(words)
+    try:
+        given = parser().parse_args(words[:at])
+    except SystemExit as end:
+        return 2 if end.code else 0
+    limits, options = Limits(given.seconds, given.megabytes), [f"-D{word}" for word in given.D]
+    if given.resident:
+        return resident(limits, options)
+    missing = [file for file in given.files if not Path(file).is_file()]
+    if not given.files or missing:
+        print(
+            f"cuffi judge: no file {missing[0]}" if missing else "cuffi judge: name a .cu file",
+            file=sys.stderr,
+        )
+        return 2
+    said = judge(given.files, words[at + 1 :], limits, options, given.blocks)
+    print(json.dumps(said, indent=1) if given.json else shown(said))
+    if given.annotate and said["findings"]:
+        print(annotations(said))
+    return said["status"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,9 @@
+"""Is this CUDA program right? Its kernels run on the processor, under the race finder and under AddressSanitizer.
+
+    programs.py   a .cu becomes a program, in one of three modes
+    harness.py    a main() for a file that has none
+    limits.py     run a program within limits
+    findings.py   what the runs found, and the gravest of it
+
+Here nothing imports torch. docs/judge-a-kernel.md is for users.
+"""

@@ -1,0 +1,117 @@
+"""What the runs of a program found, and the gravest of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tools.cases.races import LaneRead, Mistake, Race, parse
+
+from .limits import Ran
+
+# From the gravest. The last four are no mistakes of the program.
+CLASSES = [
+    *(
+        "bounds",
+        "null",
+        "race",
+        "lane",
+        "unset",
+        "barrier",
+        "constant",
+        "assertion",
+        "arithmetic",
+        "undefined",
+    ),
+    *("different-result", "wrong-status", "crash", "hang", "launch"),
+    *("refused", "not-built", "no-kernel", "incomplete"),
+]
+NO_VERDICT = {"refused", "not-built", "no-kernel", "incomplete", "hang"}
+# What the errors' text says, in the order in which it is looked for.
+SAID = [
+    ("barrier", r"threads of a block wait[^\n]*"),
+    ("bounds", r"wrote outside of its dynamic shared memory[^\n]*|used byte \d+ of its dynamic shared[^\n]*"),
+    ("memory-limit", r"AddressSanitizer: hard rss limit exhausted[^\n]*|std::bad_alloc[^\n]*"),
+    ("bounds", r"ERROR: AddressSanitizer: (?!SEGV|FPE|ABRT|attempting)[^\n]*"),
+    ("bounds", r"ERROR: AddressSanitizer: attempting[^\n]*"),
+    ("null", r"AddressSanitizer: SEGV on unknown address 0x0000000000[0-9a-f]{2}\b[^\n]*"),
+    ("null", r"[^\n]*runtime error: [^\n]*null pointer[^\n]*"),
+    ("bounds", r"AddressSanitizer: SEGV[^\n]*|[^\n]*runtime error: index [^\n]*"),
+    ("assertion", r"[^\n]*Assertion [^\n]*failed[^\n]*"),
+    ("arithmetic", r"an integer was divided by zero[^\n]*|AddressSanitizer: FPE[^\n]*"),
+    ("undefined", r"[^\n]*runtime error: [^\n]*"),
+    ("null", r"used memory that is not there, at address (0x[0-9a-f]{1,3}\b|\(nil\))[^\n]*"),
+    ("bounds", r"used memory that is not there[^\n]*"),
+    ("hang", r"its blocks wait for each other[^\n]*|all threads of a block have waited[^\n]*"),
+]
+FRAME = re.compile(r"#\d+ 0x\w+ in [^\n]*? (/[^\s:]+:\d+)")
+
+
+@dataclass
+class Finding:
+    """One mistake: its class, a text, and 'file:line' and the kernel if they are known."""
+
+    kind: str
+    text: str
+    place: str = ""
+    kernel: str = ""
+
+
+def of_log(log: str) -> tuple[list[Finding], set[str], list[str]]:
+    """The findings of the race finder's log, the kernels that ran, and what did not."""
+    mistakes, ran, left = parse(log)
+    found = []
+    for one in mistakes:
+        if isinstance(one, Race):
+            found.append(Finding("race", str(one), one.places[1], one.kernel))
+        elif isinstance(one, LaneRead):
+            found.append(Finding("lane", str(one), one.place, one.kernel))
+        else:
+            found.append(Finding(_kind_of(one), str(one), one.place, one.kernel))
+    return found, ran, left
+
+
+def _kind_of(mistake: Mistake) -> str:
+    if mistake.kind != "fault":
+        return mistake.kind
+    if "divides" in mistake.text:
+        return "arithmetic"
+    return "null" if re.search(r"address (0x[0-9a-f]{1,3}|\(nil\))$", mistake.text) else "bounds"
+
+
+def of_text(errors: str, files: list[str]) -> list[Finding]:
+    """The findings that a run's error output tells."""
+    frames = [place for place in FRAME.findall(errors) if place.rpartition(":")[0] in files]
+    found: dict[str, Finding] = {}
+    for kind, pattern in SAID:
+        if match := re.search(pattern, errors):
+            text = re.sub(r"^==\d+==\s*|^ERROR: ", "", match[0].strip())
+            own = re.match(r"(/[^\s:]+:\d+)", text)
+            found.setdefault(kind, Finding(kind, text, own[1] if own else next(iter(frames), "")))
+            errors = errors.replace(match[0], "")  # one line says one thing
+    if "hang" in found:
+        return [found["hang"]]
+    if "memory-limit" in found:
+        return [Finding("incomplete", f"the memory limit was reached: {found['memory-limit'].text}")]
+    return list(found.values())
+
+
+def of_run(ran: Ran, files: list[str], seconds: float) -> list[Finding]:
+    """All findings of one run except the log's."""
+    found = of_text(ran.errors, files)
+    cases = [int(n) for n in re.findall(r"^JUDGE case: \S+ \d+ \d+ (-?\d+)$", ran.errors, re.M)]
+    if ran.status is None or -24 in cases:
+        found.append(Finding("hang", f"no end within {seconds:g} s"))
+    signals = [n for n in [*cases, ran.status or 0] if n < 0 and n != -24]
+    if not found and signals:
+        found.append(Finding("crash", f"ended by signal {-min(signals)}"))
+    return found
+
+
+def gravest(findings: list[Finding]) -> str:
+    return min((f.kind for f in findings), key=CLASSES.index, default="ok")
+
+
+def status_of(kind: str) -> int:
+    """The exit status: 0 clean, 1 wrong, 3 no verdict."""
+    return 0 if kind == "ok" else 3 if kind in NO_VERDICT else 1

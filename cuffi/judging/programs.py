@@ -1,0 +1,182 @@
+"""Build a program from CUDA files: rewritten for the host (tools/cuda), with the launcher (src/host)."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..loading import toolkit
+
+sys.path.insert(0, str(toolkit.root()))  # before a folder of yours that is called tools
+from tools.cuda import rewrite as cuda_rewrite
+from tools.cuda.analysis import Unit
+from tools.cuda.to_host import HostRewriter
+
+from .harness import harness
+
+# races: the finder, unoptimised, because an optimiser removes accesses whose value nobody uses.
+MODES = {
+    "races": [
+        *("-O0", "-gdwarf-4", "-g1", "-fsanitize=thread", "--param=tsan-distinguish-volatile=1"),
+        *("-DCAFFE_HOST_RACES=1", "-Wno-tsan"),
+    ],
+    # Not what a GPU defines: signed overflow wraps, and a copy of no bytes may be from nowhere.
+    "memory": [
+        *("-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
+        "-fno-sanitize=signed-integer-overflow,shift-base,nonnull-attribute",
+    ],
+    "plain": ["-O2", "-g1"],
+}
+OF_COMPILER = {"-fsanitize=thread", "-O0", "-O1"}  # for kernels, and not for the launcher
+AS_NVCC = [
+    "-fno-strict-aliasing",
+    "-fno-finite-loops",
+    "-fno-delete-null-pointer-checks",
+    "-fpermissive",
+    "-w",
+]
+
+
+@dataclass
+class NotBuilt(Exception):
+    """The file cannot be built. `kind`: 'refused' (the host cannot run it), 'not-built' or 'no-kernel'."""
+
+    kind: str
+    lines: list[str]
+
+
+@dataclass
+class Unbuilt:
+    """A rewritten program: its texts by file name, and its kernels."""
+
+    texts: dict[str, str]
+    kernels: list[str]
+    has_main: bool
+
+
+def rewritten(files: list[Path]) -> Unbuilt:
+    """The C++ texts of CUDA files.
+
+    Raises:
+        NotBuilt: the host cannot run the code, or there is nothing to run.
+    """
+    texts: dict[str, str] = {}
+    units = []
+    for number, file in enumerate(files):
+        try:
+            made, problems, _ = cuda_rewrite.rewrite(str(file), HostRewriter, "cuffi.judge", "")
+        except OSError as error:
+            raise NotBuilt("not-built", [f"{file}: {error.strerror}"]) from error
+        if problems:
+            raise NotBuilt("refused", [str(problem) for problem in problems[:3]])
+        units.append(Unit(cuda_rewrite.read(str(file)), str(file), None, HostRewriter.defined))
+        texts |= {name or f"judged{number}.cpp": text for name, text in made.items()}
+    functions = [f for unit in units for source in unit.sources for f in source.functions]
+    kernels = list(dict.fromkeys(f.name for f in functions if f.is_kernel))
+    has_main = any(f.name == "main" and not f.scope for f in functions)
+    if not has_main:
+        if not kernels:
+            raise NotBuilt("no-kernel", [f"{files[0]}: no kernel and no main()"])
+        texts["judged0.cpp"] += harness(units[0])
+    return Unbuilt(texts, kernels, has_main)
+
+
+def program(unbuilt: Unbuilt, files: list[Path], mode: str, folder: Path, options: list[str]) -> Path:
+    """Compile and link the program of one mode, in its folder.
+
+    Raises:
+        NotBuilt: the compiler's or the linker's first errors.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in unbuilt.texts.items():
+        to = folder / name
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_text(text, encoding="latin-1")
+    header, launcher = prepared(mode)
+    around = [f"-I{folder}", *dict.fromkeys(f"-I{file.parent}" for file in files), *options]
+    objects = []
+    for number in range(len(files)):
+        objects.append(folder / f"judged{number}.o")
+        command = [
+            *compiler(),
+            *flags(mode),
+            "-include",
+            header,
+            *around,
+            "-c",
+            folder / f"judged{number}.cpp",
+        ]
+        run([*command, "-o", objects[-1]])
+    # Without -fsanitize=thread: the launcher has its functions.
+    sanitizer = ["-fsanitize=address,undefined"] if mode == "memory" else []
+    run([*compiler(), *objects, launcher, "-o", folder / "judged", "-pthread", "-ldl", *linker(), *sanitizer])
+    return folder / "judged"
+
+
+def run(command: list) -> None:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        errors = [
+            line for line in done.stderr.splitlines() if re.search(r"\berror: |undefined reference", line)
+        ]
+        raise NotBuilt("not-built", (errors or done.stderr.splitlines()[-1:] or ["the compiler ended"])[:3])
+
+
+@functools.cache
+def compiler() -> list[str]:
+    return shlex.split(os.environ.get("CXX", "g++"))
+
+
+@functools.cache
+def linker() -> list[str]:
+    found = (
+        subprocess.run(["ld.gold", "--version"], capture_output=True).returncode == 0
+        if _has("ld.gold")
+        else 0
+    )
+    return ["-fuse-ld=gold"] if found else []
+
+
+def _has(name: str) -> bool:
+    return any(os.access(Path(folder, name), os.X_OK) for folder in os.environ.get("PATH", "").split(":"))
+
+
+def flags(mode: str) -> list[str]:
+    root = toolkit.root()
+    return [
+        "-std=c++17",
+        *AS_NVCC,
+        f"-I{root}/include/host",
+        f"-I{root}/include",
+        f"-I{root}/src",
+        *MODES[mode],
+    ]
+
+
+@functools.cache
+def prepared(mode: str) -> tuple[Path, Path]:
+    """The precompiled headers and the launcher of a mode, made once for this version of the toolkit."""
+    root = toolkit.root()
+    words = hashlib.sha256(repr((flags(mode), compiler(), os.uname().release)).encode())
+    for file in sorted([*root.glob("include/**/*.h"), *root.glob("src/host/*"), *root.glob("src/edge/*.h")]):
+        words.update(file.read_bytes())
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "cuffi", "judge")
+    folder = base / f"{mode}-{words.hexdigest()[:16]}"
+    header, launcher = folder / "judge.h", folder / "launch.o"
+    if not launcher.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        header.write_text(f'#include "{root}/src/host/judge.h"\n')
+        here = f".{os.getpid()}"  # another process may make the same
+        run([*compiler(), *flags(mode), "-x", "c++-header", header, "-o", f"{header}.gch{here}"])
+        os.replace(f"{header}.gch{here}", f"{header}.gch")
+        own = [word for word in flags(mode) if word not in OF_COMPILER]
+        run([*compiler(), *own, "-O2", "-c", root / "src/host/host_launch.cpp", "-o", f"{launcher}{here}"])
+        os.replace(f"{launcher}{here}", launcher)
+    return header, launcher

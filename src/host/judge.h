@@ -1,0 +1,118 @@
+// What a judged file sees (cuffi/judging): the headers that nvcc includes by itself, and the calls of a file that has
+// kernels and no main().
+#pragma once
+
+#include <assert.h>
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <tuple>
+#include <type_traits>
+
+#include "cuda_runtime.h"
+
+namespace judge {
+
+// Arguments by their types. Integers are the number of elements; the first is. Arrays have more elements than any
+// kernel of this size uses, because nobody said how many.
+struct Case {
+  int count, pattern;
+  unsigned int state = 12345;
+  unsigned int next() { return state = state * 1664525u + 1013904223u, state >> 8; }
+
+  template <typename T>
+  T value(int at) {
+    if constexpr (std::is_integral<T>::value) {
+      const int most = count > 1 ? count : 1;
+      return static_cast<T>(pattern == 0 ? 0 : (pattern == 1 ? at : static_cast<int>(next())) % most);
+    } else if constexpr (std::is_floating_point<T>::value) {
+      const T hard[] = {T(INFINITY), T(-INFINITY), T(NAN), T(-0.0), T(1e30), T(1e-30)};
+      if (pattern == 2 && next() % 16 == 0) return hard[next() % 6];
+      return pattern == 0 ? T(0) : pattern == 1 ? T(at + 1) : T(static_cast<int>(next() % 2001) - 1000) / 100;
+    } else {
+      T zero;
+      memset(static_cast<void*>(&zero), 0, sizeof zero);
+      return zero;
+    }
+  }
+  template <typename T>
+  T* array() {
+    constexpr size_t bytes = size_t(64) << 20;
+    void* memory =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    T* const begin = reinterpret_cast<T*>(static_cast<char*>(memory) + bytes / 2);
+    const int most = std::max(4096, std::min(count * count, 65536));
+    for (int i = 0; i < most; ++i) begin[i] = value<T>(i);
+    return begin;
+  }
+  template <typename T>
+  T argument() {
+    using Plain = std::remove_cv_t<std::remove_reference_t<T>>;
+    if constexpr (std::is_pointer<Plain>::value) {
+      using Element = std::remove_cv_t<std::remove_pointer_t<Plain>>;
+      static_assert(!std::is_pointer<Element>::value && !std::is_function<Element>::value,
+                    "judge: an argument that points to pointers or functions needs a main()");
+      if constexpr (std::is_same<Plain, cudaStream_t>::value)
+        return nullptr;
+      else if constexpr (std::is_void<Element>::value)
+        return array<char>();
+      else
+        return array<Element>();
+    } else if constexpr (std::is_same<Plain, bool>::value) {
+      return pattern % 2;
+    } else if constexpr (std::is_integral<Plain>::value) {
+      return static_cast<Plain>(count);
+    } else if constexpr (std::is_floating_point<Plain>::value) {
+      return Plain(0.5);
+    } else {
+      return value<Plain>(0);
+    }
+  }
+};
+
+template <int I, typename Function>
+struct parameter;
+template <int I, typename Result, typename... A>
+struct parameter<I, Result (*)(A...)> {
+  using type = std::tuple_element_t<I, std::tuple<A...>>;
+};
+
+// Call a function for counts of 0, 1 and several blocks that no block divides, and three patterns, each in a process of
+// its own.
+template <typename Call>
+int cases(const char* name, int threads, Call call) {
+  int wrong = 0;
+  for (const int count : {0, threads - 3 > 0 ? threads - 3 : 1, 2 * threads + 5})
+    for (int pattern = 0; pattern < (count ? 3 : 1); ++pattern) {
+      fflush(nullptr);
+      const pid_t child = fork();
+      if (!child) {
+        Case one{count, pattern};
+        call(one, dim3((count + threads - 1) / threads));
+        fflush(nullptr);
+        _exit(0);
+      }
+      int status = 0;
+      waitpid(child, &status, 0);
+      if (!status) continue;
+      wrong = 1;
+      fprintf(stderr, "JUDGE case: %s %d %d %d\n", name, count, pattern,
+              WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status));
+    }
+  return wrong;
+}
+
+// A block of a dimension that the code names, within a GPU's limits.
+inline int threads(long long wanted) { return wanted < 1 ? 64 : static_cast<int>(std::min(wanted, 1024LL)); }
+
+}  // namespace judge

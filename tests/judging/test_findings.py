@@ -1,0 +1,53 @@
+"""What a run's output says, and the gravest of it."""
+
+import pytest
+
+from cuffi.judging.findings import CLASSES, Finding, gravest, of_log, of_run, status_of
+from cuffi.judging.limits import Ran
+
+
+@pytest.mark.parametrize(
+    "errors, kind, place",
+    [
+        (
+            "==7==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x1 at\n    #0 0x5 in k /s/k.cu:9\n",
+            "bounds",
+            "/s/k.cu:9",
+        ),
+        ("/s/k.cu:4:7: runtime error: index 64 out of bounds for type 'int [64]'\n", "bounds", "/s/k.cu:4"),
+        ("AddressSanitizer: SEGV on unknown address 0x000000000010 (pc 0x5\n", "null", ""),
+        ("x: k.cu:3: void k(): Assertion `a == b' failed.\n", "assertion", ""),
+        ("/s/k.cu:4:7: runtime error: shift exponent 40 is too large\n", "undefined", "/s/k.cu:4"),
+        ("threads of a block wait at different barriers, at line 3 and at line 5\n", "barrier", ""),
+        ("terminate: std::bad_alloc\n", "incomplete", ""),
+    ],
+)
+def test_texts(errors, kind, place):
+    (found,) = of_run(Ran(1, "", errors), ["/s/k.cu"], 5)
+    assert (found.kind, found.place) == (kind, place)
+
+
+def test_ends():
+    assert [f.kind for f in of_run(Ran(None, "", ""), [], 5)] == ["hang"]
+    assert [f.kind for f in of_run(Ran(-11, "", ""), [], 5)] == ["crash"]
+    assert [f.kind for f in of_run(Ran(1, "", "JUDGE case: k 5 1 -6\n"), [], 5)] == ["crash"]
+    assert of_run(Ran(0, "", "warning\n"), [], 5) == []
+
+
+def test_a_log():
+    log = (
+        "ran\tk\nleft\tk\tmemory\t2048\nleft\tk\tblocks\t9\n"
+        "told\t/no.so\tk\tfault\t0x10\t33\t32\tuses memory that is not there, at address (nil)\n"
+        "told\t/no.so\tk\tunset\t0x20\t1\t32\treads shared memory that nothing has written\n"
+    )
+    found, ran, left = of_log(log)
+    assert [f.kind for f in found] == ["null", "unset"] and ran == {"k"} and len(left) == 2
+    assert "thread 1 of block 1" in found[0].text and found[0].kernel == "k"
+    assert "2048 MB" in left[0] and "9 blocks did not run" in left[1]
+
+
+def test_the_gravest():
+    assert gravest([]) == "ok" and status_of("ok") == 0
+    assert gravest([Finding("hang", ""), Finding("race", ""), Finding("unset", "")]) == "race"
+    assert {kind: status_of(kind) for kind in CLASSES[-4:]} == dict.fromkeys(CLASSES[-4:], 3)
+    assert status_of("race") == 1

@@ -1,0 +1,52 @@
+"""A judged program ends at its limits, with all that it started."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cuffi.judging.limits import Limits, run
+
+PYTHON = sys.executable
+
+
+def ran(code: str, tmp_path, **limits):
+    return run(PYTHON, ["-c", code], Limits(**limits), tmp_path)
+
+
+def test_status_output_and_errors(tmp_path):
+    done = ran("import sys; print(1); print(2, file=sys.stderr); sys.exit(5)", tmp_path)
+    assert (done.status, done.output, done.errors, done.log) == (5, "1\n", "2\n", "")
+
+
+@pytest.mark.parametrize("code", ["while True: pass", "import time; time.sleep(60)"])
+def test_time(code, tmp_path):
+    began = time.time()
+    assert ran(code, tmp_path, seconds=1).status is None and time.time() - began < 20
+
+
+def test_memory_and_files(tmp_path):
+    assert "MemoryError" in ran("x = bytearray(10 << 30)", tmp_path, megabytes=1000).errors
+    full = ran(f"open({str(tmp_path / 'f')!r}, 'wb').write(bytes(3 << 20))", tmp_path, file_megabytes=1)
+    assert full.status != 0 and (tmp_path / "f").stat().st_size <= 1 << 20
+
+
+def test_what_the_program_started_ends_with_it(tmp_path):
+    code = "import subprocess; print(subprocess.Popen(['sleep', '600']).pid)"
+    started = int(ran(code, tmp_path).output)
+    for _ in range(100):
+        try:
+            state = Path(f"/proc/{started}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return
+        if state == "Z":
+            return
+        time.sleep(0.05)
+    os.kill(started, 9)
+    pytest.fail("it lives on")
+
+
+def test_a_large_output_is_cut(tmp_path):
+    assert len(ran("print('x' * (3 << 20))", tmp_path).output) == 1 << 20

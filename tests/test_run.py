@@ -1,0 +1,25 @@
+"""python -m cuffi.run: a CUDA program on the processor."""
+
+from cuffi import run
+
+
+def test_a_program_in_two_files(tmp_path, capfd):
+    (tmp_path / "twice.cu").write_text(
+        "__global__ void twice_kernel(int* x) { x[threadIdx.x] *= 2; }\n"
+        "void twice(int* x, int n) { twice_kernel<<<1, n>>>(x); }\n"
+    )
+    (tmp_path / "main.cu").write_text(
+        "#include <cuda_profiler_api.h>\nvoid twice(int* x, int n);\n"
+        "int main(int count, char** words) {\n  int* x;\n  cudaMallocManaged(&x, 12);\n"
+        "  for (int i = 0; i < 3; ++i) x[i] = atoi(words[1]) + i;\n  twice(x, 3);\n  cudaDeviceSynchronize();\n"
+        '  printf("%d %d %d\\n", x[0], x[1], x[2]);\n  return count;\n}\n'
+    )
+    assert run.main([str(tmp_path / "main.cu"), str(tmp_path / "twice.cu"), "--", "5"]) == 2
+    assert capfd.readouterr().out == "10 12 14\n"
+
+
+def test_what_cannot_run(tmp_path, capsys):
+    file = tmp_path / "k.cu"
+    file.write_text("__global__ void k() {}\n")
+    assert run.main([str(file)]) == 3 and "no main()" in capsys.readouterr().err
+    assert run.main([]) == 2 and run.main(["--help"]) == 0
