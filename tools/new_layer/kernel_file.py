@@ -20,9 +20,9 @@ from ..cuda.source import Source
 from ..cuda.tokens import macro_body
 from .symbols import Symbol, symbols_to_fill
 
-# Names of host code: of Caffe, and of old torch extensions. A declaration with one of these cannot be compiled here.
+# Names of host code: of CUDA's API, of Caffe, of torch's extensions. A function with one does more than compute.
 HOST_WORDS = re.compile(
-    r"(Blob|Layer|\w+Layer(Base)?|\w+Parameter|Caffe|Net|SyncedMemory|shared_ptr|vector|string|map|pair"
+    r"(cuda\w+|Blob|Layer|\w+Layer(Base)?|\w+Parameter|Caffe|Net|SyncedMemory|shared_ptr|vector|string|map|pair"
     r"|ostream|boost|cv|google|thrust|cudnn\w*|cublas\w*|FILE|THC?[A-Z][a-z]\w*|THC_\w+|THC?U?NN\w*)\Z"
 )
 # Namespaces of torch's headers.
@@ -241,7 +241,7 @@ def _is_arithmetic(source: Source, function: Function) -> bool:
     returns = [w for w in head if w not in INLINE and w not in {m.tokens[0].text for m in source.macros}]
     types = [w for p in function.parameters for w in re.findall(r"[A-Za-z_]\w*", p.type)]
     words = re.findall(r"\w+", source.text[function.head : function.end])
-    foreign = any(w in OF_TORCH or w.startswith("cuda") or HOST_WORDS.match(w) for w in words)
+    foreign = any(w in OF_TORCH or HOST_WORDS.match(w) for w in words)
     launches = "<<<" in source.text[function.body : function.end]
     own = all(map(BUILTIN.match, (*returns, *types))) and "void" not in returns
     return not {"constexpr", "__device__"}.isdisjoint(head) or (
