@@ -101,7 +101,9 @@ def test_nets_and_scripts(run, folder):
 
 def test_the_command_shows_a_net(run):
     pytest.importorskip("rich")
-    assert "a folder/train.prototxt', phase='TEST')" in run(command("net", "train.prototxt", "--phase", "TEST"))
+    assert "a folder/train.prototxt', phase='TEST')" in run(
+        command("net", "train.prototxt", "--phase", "TEST")
+    )
 
 
 def test_a_net_becomes_onnx(run):
