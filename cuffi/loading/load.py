@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 
+from ..base.providers import providers
 from ..runtime import CaffeTypeError, CaffeValueError
 from ..runtime.layer import has_launchers
 from . import races
@@ -52,8 +53,7 @@ def load(
         CaffeRuntimeError: the cache folder, make or a compiler is missing or cannot be used.
     """
     if sources is not None or of_torch:
-        from ..old_torch import cpp_extension
-
+        (cpp_extension,) = providers("torch_extensions")
         races.refuse_extension("load", sanitize)
         given = {"name": folder, "sources": sources or ()}
         return cpp_extension.load(**(given | of_torch), arch=arch, backends=backends)

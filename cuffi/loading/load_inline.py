@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 
+from ..base.providers import providers
 from ..runtime import CaffeTypeError, CaffeValueError
 from . import races, toolkit
 from .loaded import imported
@@ -62,8 +63,7 @@ def load_inline(
             from a call of a launcher: its kernel races.
     """
     if functions is not None or of_torch or (isinstance(cuda_source, str) and OF_TORCH.search(cuda_source)):
-        from ..old_torch import cpp_extension
-
+        (cpp_extension,) = providers("torch_extensions")
         races.refuse_extension("load_inline", sanitize)
         names = ("cpp_sources", "cuda_sources")
         if declarations is None and isinstance(cuda_source, str) and KERNEL.search(cuda_source):
