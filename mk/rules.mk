@@ -47,7 +47,9 @@ ENDS      := -Werror=return-type
 own = $(foreach folder,$(1),-iquote $(folder)) $(foreach folder,$(1),-idirafter $(folder))
 # Includes for a native layer. Its declarations come first, so that a definition that differs from them does not
 # compile. load_inline writes a prologue.h. native(folder, build)
-native = $(call own,$(1)) -iquote . -include stdint.h -include $(2)/declarations.h $(patsubst %,-include %,$(wildcard $(1)/prologue.h))
+# The wings' headers, such as THC/THCAtomics.cuh, come last.
+WINGS := $(wildcard $(PACKAGE)/*/include)
+native = $(call own,$(1)) -iquote . $(patsubst %,-idirafter %,$(WINGS)) -include stdint.h -include $(2)/declarations.h $(patsubst %,-include %,$(wildcard $(1)/prologue.h))
 # Includes for a Caffe layer. Its forwarding headers come first, so that a fork's own header wins over the toolkit's.
 # additions.hpp has functions that the fork added to Caffe's own headers, for which the toolkit has its own.
 # caffe(folder, build)

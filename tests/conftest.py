@@ -29,7 +29,9 @@ from support.workshop import SharedLayers, Workshop, make  # noqa: F401
 from cuffi.runtime import backend_of
 from tools.make.find_nvcc import find
 
-pytest_plugins = [f"support.{name}" for name in ("fork", "load", "net_command", "stock", "wheels", "zoo")]
+pytest_plugins = [
+    f"support.{name}" for name in ("folders", "fork", "load", "net_command", "stock", "wheels", "zoo")
+]
 
 # The tests that run for the layers of another folder: those of every layer, and none of the toolkit's own.
 EVERY_LAYERS = ("cuda", "exotic", "layouts", "modules", "operators", "refusals", "short", "values")

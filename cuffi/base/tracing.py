@@ -49,6 +49,8 @@ def is_fake(value) -> bool:
 
 def traces_before_dispatch() -> bool:
     """Does the tracer of make_fx(pre_dispatch=True) watch? torch does not list it among the dispatch modes."""
+    if torch.compiler.is_dynamo_compiling():  # dynamo, which is no such tracer, cannot read the next line
+        return False
     return torch._C._dispatch_tls_is_dispatch_key_included(torch._C.DispatchKey.PreDispatch)
 
 

@@ -40,7 +40,7 @@ BUILDS = (
     [sys.executable, "-m", "tools.make.build", "core", "NVCC="],
 )
 # Parts of every layer, which the layers' own tests test, too.
-OF_EVERY_LAYER = ("cuffi/runtime/", "cuffi/caffe_layers/call/", "src/", "include/")
+OF_EVERY_LAYER = ("cuffi/runtime/", "cuffi/caffe_layers/", "src/", "include/")
 
 
 def sources(only: list[str]) -> dict[str, str]:
@@ -76,11 +76,11 @@ def seen_by(path: str) -> list[str]:
 
     For a layer's file: the tests that have the first word of its name in theirs.
     """
-    if layer := re.match(r"layers/([a-z]+)\w*/", path):
+    if layer := re.match(r"(?:cuffi/caffe_layers/)?layers/([a-z]+)\w*/", path):
         return ["tests/layers", "tests/caffe_layers/call/test_own_layers.py", "-k", layer[1]]
     *folders, name = (part.strip("_") for part in Path(path).with_suffix("").parts)
     own = sorted(str(test.relative_to(ROOT)) for test in (ROOT / "tests").glob(f"**/test_{name}.py"))
-    folders = folders[1:] if folders[:1] == ["layers"] else folders
+    folders = folders[1:] if folders[:1] == ["cuffi"] else folders
     while folders and not (ROOT / "tests" / "/".join(folders)).is_dir():
         folders.pop()
     above = [f"tests/{'/'.join(folders)}"] if folders else []

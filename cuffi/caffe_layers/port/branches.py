@@ -21,11 +21,13 @@ def elsewhere(root: Path, type_name: str) -> str:
         return ""
     if branch := _branch(repository, type_name):
         checkout = _command("git", "-C", root, "checkout", branch)
-        return f" The branch {part('shown').shown(branch)} of this repository has it: {checkout}"
+        return f" The branch {part('base/shown').shown(branch)} of this repository has it: {checkout}"
     outer = repository_of(repository.top.parent)
     if outer and _is_other_commit(repository, outer):
         update = _command("git", "-C", outer.top, "submodule", "update")
-        return f" It is a submodule at another commit than {part('shown').shown(outer.top)} names: {update}"
+        return (
+            f" It is a submodule at another commit than {part('base/shown').shown(outer.top)} names: {update}"
+        )
     return ""
 
 

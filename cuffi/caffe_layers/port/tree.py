@@ -234,7 +234,7 @@ class Tree:
             return
         hint = "A Caffe tree has include/caffe and src/caffe/layers, and no file here registers a layer."
         if trees := trees_in(self.root):
-            hint = f"There is one in it: {part('shown').command(f'CAFFE={trees[0]}')}"
+            hint = f"There is one in it: {part('base/shown').command(f'CAFFE={trees[0]}')}"
         raise Refused(f"CAFFE={self.root}: not a Caffe tree. {hint}")
 
     # ---------------------------------------------------------------------------------- files

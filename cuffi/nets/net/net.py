@@ -174,7 +174,7 @@ class CaffeNet(nn.Module):
                 made = values[bottoms[0]]
             # No variable for the bottoms: a tensor should be freed as soon as the module drops it.
             elif cut or len(bottoms) != 1:
-                if isinstance(module, StockLayer) and not torch._C._is_tracing():
+                if isinstance(module, StockLayer) and not torch.jit.is_tracing():
                     module.agree(*[values[b].shape for b in bottoms])
                 made = module(*[values[b].detach() if i in cut else values[b] for i, b in enumerate(bottoms)])
             elif scale is not None:

@@ -248,7 +248,9 @@ TWIST = """
 def test_what_a_fork_added_to_a_file_that_the_toolkit_replaces(fork, port):
     """What a layer names of it, and what that names in turn, word for word; and it works. Two functions are defined
     by a macro's call, in a header by the fork's own macro, in a source by stock Caffe's."""
-    fork.write("src/caffe/proto/caffe.proto", (ROOT / "src/caffe/proto/caffe.proto").read_text())
+    fork.write(
+        "src/caffe/proto/caffe.proto", (ROOT / "cuffi/caffe_layers/core/proto/caffe.proto").read_text()
+    )
     fork.write("include/caffe/util/math_functions.hpp", MATH)
     fork.write("src/caffe/util/math_functions.cu", MATH_CU)
     fork.write("include/caffe/blob.hpp", BLOB)

@@ -113,7 +113,7 @@ def test_these_configurations_do_run_programs(tmp_path):
 def test_the_tools_start_git_in_no_other_way():
     """cuffi/caffe_layers/port/bodies.py is for developers, and is given BVLC's own repository."""
     root = Path(__file__).resolve().parents[3]
-    files = [*(root / "tools" / "port").glob("*.py"), *(root / "tools" / "net").glob("*.py")]
+    files = [*(root / "cuffi/caffe_layers/port").glob("*.py"), *(root / "cuffi/commands/net").glob("*.py")]
     named = {f.name for f in files if re.search(r"""\[\s*["']git["']""", f.read_text())}
     assert named == {"git.py", "bodies.py"}
 

@@ -33,7 +33,7 @@ def test_layer_is_copied_byte_for_byte(fork, port):
     assert "tree     fork\n" in origin and "licence  LICENSE" in origin and "not under git" in origin
     assert (folder / "__init__.py").read_text() == (
         '"""EdgeShift, a Caffe layer: see ORIGIN."""\n'
-        "from .._caffe import caffe_layer\n\n"
+        "from cuffi import caffe_layer\n\n"
         'EdgeShift = caffe_layer(__name__, "EdgeShift")\n'
     )
     assert "make LAYERS_DIR=" in output and "verify" in output

@@ -344,7 +344,7 @@ def test_a_member_of_the_fork_s_core_with_a_container_s_name(fork, port, use, re
 @pytest.mark.parametrize(("owner", "refused"), [("Bank", True), ("ShiftLayer", False)])
 def test_a_function_of_the_fork_s_layer_that_a_copied_class_has_too(fork, port, owner, refused):
     """this->f() is Layer's, unless the layer's own class declares it."""
-    core = (ROOT / "include/caffe/layer.hpp").read_text()
+    core = (ROOT / "cuffi/caffe_layers/include/caffe/layer.hpp").read_text()
     at = core.index("virtual ~Layer()")
     fork.write("include/caffe/layer.hpp", core[:at] + "int get_scratch(int n) { return n; }\n  " + core[at:])
     fork.write(

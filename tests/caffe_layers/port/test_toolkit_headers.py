@@ -4,7 +4,7 @@ import re
 
 from support.fork import names
 
-from cuffi.caffe_layers.port.toolkit_headers import ROOT, Toolkit
+from cuffi.caffe_layers.port.toolkit_headers import WING, Toolkit
 
 
 def test_macros_that_a_fork_added(fork, port):
@@ -62,7 +62,7 @@ def test_macros_that_only_conditions_name(fork, port):
 def test_each_header_of_a_layer_has_a_source():
     """One file may have several layers: neuron_layers.cu. Headers of helpers may have none."""
     toolkit = Toolkit()
-    layers = sorted((ROOT / "cuffi/caffe_layers/include/caffe/layers").glob("*.hpp"))
+    layers = sorted((WING / "include/caffe/layers").glob("*.hpp"))
     assert len(layers) > 15 and all(toolkit.has_source(f"include/caffe/layers/{h.name}") for h in layers)
     assert toolkit.has_source("include/caffe/util/math_functions.hpp")
     assert not toolkit.has_source("include/caffe/filler.hpp")

@@ -31,7 +31,7 @@ def test_two_folders_may_have_modules_of_one_name(tree):
 
 def test_a_user_s_module_is_not_hidden_by_the_toolkit_s(tree):
     files = {
-        "cuffi/__init__.py": "x = 3",
+        "layers/__init__.py": "x = 3",
         "layers/foo.py": "y = 4",
         "use.py": "import layers.foo\nz = layers.x",
     }

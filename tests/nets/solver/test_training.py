@@ -71,7 +71,7 @@ def test_a_killed_run_resumes_to_the_bit(folder):
 
 def test_a_process_that_is_killed_resumes_to_the_bit(folder):
     """By the command, killed with SIGKILL at its second snapshot; incomplete files are not used."""
-    command = [sys.executable, "-u", "-m", "layers.train", str(folder / "solver.prototxt")]
+    command = [sys.executable, "-u", "-m", "cuffi.train", str(folder / "solver.prototxt")]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     seen = 0
     for line in process.stderr:
@@ -342,7 +342,7 @@ def test_paths_begin_where_make_was_called(tmp_path):
     (tmp_path / "s.prototxt").write_text(
         'net: "net.prototxt" base_lr: 0.1 lr_policy: "fixed" max_iter: 1 display: 1 snapshot_prefix: "out/a"'
     )
-    command = [sys.executable, "-m", "layers.train", "--directory", str(tmp_path), "s.prototxt"]
+    command = [sys.executable, "-m", "cuffi.train", "--directory", str(tmp_path), "s.prototxt"]
     environment = os.environ | {"LAYERS_DIR": "layers"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

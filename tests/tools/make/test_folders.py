@@ -1,13 +1,12 @@
 """The layers that make finds in a folder: their kind, their files, and their features."""
 
 import os
-from pathlib import Path
 
 import pytest
 
+from cuffi.folders import own
 from tools.make.folders import Folder, folders
 
-LAYERS = Path(__file__).resolve().parents[3] / "layers"
 REGISTERED = "REGISTER_LAYER_CLASS(One);\n"
 
 
@@ -84,7 +83,7 @@ def test_what_asks_for_the_architecture(folder, text, asks):
 
 def test_no_layer_of_the_toolkit_asks_for_it():
     """It would be compiled once for each GPU, which takes twice as long."""
-    shipped = {str(path.parent) for path in LAYERS.glob("*/*.cu")}
+    shipped = {str(path.parent) for place in own() for path in place.glob("*/*.cu")}
     assert len(shipped) > 8 and not [path for path in shipped if Folder(path).asks_arch]
 
 

@@ -214,7 +214,7 @@ runpy.run_module(name) if kind == "-m" else runpy.run_path(name, run_name="__mai
 
 
 @pytest.mark.parametrize(
-    "words", [["-m", "tools.make.build"], ["-m", "layers.train"], ["", "test.py"], ["", "benchmarks/run.py"]]
+    "words", [["-m", "tools.make.build"], ["-m", "cuffi.train"], ["", "test.py"], ["", "benchmarks/run.py"]]
 )
 def test_an_old_python_is_told_in_one_line(words):
     """Each way in refuses before a file is read that an old Python cannot read."""
@@ -224,7 +224,7 @@ def test_an_old_python_is_told_in_one_line(words):
 
 
 def test_the_files_that_tell_it_can_be_read_by_an_old_python():
-    for file in ("tools/__init__.py", "layers/__init__.py", "test.py", "benchmarks/run.py"):
+    for file in ("tools/__init__.py", "cuffi/__init__.py", "test.py", "benchmarks/run.py"):
         ast.parse((ROOT / file).read_text(), feature_version=(3, 7))
 
 

@@ -117,10 +117,12 @@ def test_ctrl_c(folder, settings):
 def test_a_child_for_the_rest(settings, monkeypatch, tmp_path):
     """A process that crashes affects only its own layer; its message is one line."""
 
-    def outcome_of(layers_dir, name, settings):
-        if name == "killed[b]":
+    def outcome_of(folder, settings):
+        if folder.name == "killed[b]":
             os.kill(os.getpid(), signal.SIGKILL)
-        return Outcome("host", "a\tb\nc", "1e-3", f"{os.getpid()} us", "[x]\n\0" if name == "bad" else "")
+        return Outcome(
+            "host", "a\tb\nc", "1e-3", f"{os.getpid()} us", "[x]\n\0" if folder.name == "bad" else ""
+        )
 
     monkeypatch.setattr(trial, "outcome_of", outcome_of)
     names = ["first", "killed[b]", "bad", "last"]
@@ -150,7 +152,7 @@ def test_what_a_layer_is_said_to_be(settings, tmp_path):
         (tmp_path / name / "_host.abi3.so").touch()
 
     def row(name):
-        found = trial.outcome_of(tmp_path, name, settings)
+        found = trial.outcome_of(tmp_path / name, settings)
         return found.row, found.good
 
     assert row("caffe") == (("host", "", "make verify LAYER=caffe", ""), True)

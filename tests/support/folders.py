@@ -1,4 +1,4 @@
-"""Fixtures of this folder."""
+"""A folder of files as make sees it."""
 
 import pytest
 
