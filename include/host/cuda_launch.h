@@ -43,6 +43,8 @@ template <typename Body>
 void call_blocks(const void* shared, int64_t first, int64_t last) {
   const Body body(*static_cast<const Body*>(shared));
   const uint3 dim = blockDim, grid = gridDim;
+  uint3* shown = &threadIdx;
+  __asm__("" : "+r"(shown));  // else the compiler asks for the address in each turn
   uint3 block{static_cast<unsigned int>(first % grid.x), static_cast<unsigned int>(first / grid.x % grid.y),
               static_cast<unsigned int>(first / grid.x / grid.y)};
   for (int64_t b = first; b < last; ++b) {
@@ -57,7 +59,7 @@ void call_blocks(const void* shared, int64_t first, int64_t last) {
           if constexpr (has_identity<Body>)
             own(thread, block, dim, grid);
           else
-            threadIdx = thread, own();
+            *shown = thread, own();
         }
     if (++block.x == grid.x) block.x = 0, ++block.y;
     if (block.y == grid.y) block.y = 0, ++block.z;

@@ -51,14 +51,19 @@ struct dim3 {
   constexpr operator uint3() const { return uint3{x, y, z}; }
 };
 
-// Set by the launcher (src/host/host_launch.cpp) before each call of a kernel's body.
+// Set by the launcher (src/host/host_launch.cpp) before each call of a kernel's body. Hidden, because then the compiler asks
+// once for the address of all.
+#pragma GCC visibility push(hidden)
 extern __thread uint3 threadIdx, blockIdx, blockDim, gridDim;
+namespace cuda_host {
+extern __thread unsigned int spins;
+}
+#pragma GCC visibility pop
 constexpr int warpSize = 32;
 
 namespace cuda_host {
 // Let the other threads run, of this block and of others.
 void spin();
-extern __thread unsigned int spins;
 // A thread may wait here for another one: at an atomic, and in a loop that reads volatile memory (tools/cuda/to_host.py).
 #ifdef CAFFE_HOST_RACES  // in the launcher, whose accesses are not the kernel's
 bool may_spin();
