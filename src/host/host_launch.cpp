@@ -863,7 +863,7 @@ void launch(Kernel& kernel, size_t body_bytes, const Run& run) {
   next_launch.pending = false;
   if (!kernel.launch.pending) fail(kernel, "called without a launch (<<<grid, block>>>)");
   if (kernel.launch.refused) {
-    race_finder.refused(name, why_refused());
+    race_finder.refused(kernel.name, why_refused());
     pending_error = cudaErrorInvalidConfiguration;
     return;
   }

@@ -98,6 +98,8 @@ def casts(
                 yield token.start, tokens[partner[i]].end, f"{to}<{name}>("
                 yield tokens[end - 1].end, tokens[end - 1].end, ")"
         elif token.text in types and i + 1 < last and tokens[i + 1].text == "(":
+            if partner.get(i + 1) == i + 2:  # T() is a zero
+                continue
             number = partner.get(i + 1) == i + 3 and tokens[i + 2].text.isdigit()
             if before in BEFORE - {"<", ";", "{", "}", ")"} and not number:
                 yield token.start, token.end, f"{to}<{token.text}>"
