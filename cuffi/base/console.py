@@ -12,7 +12,8 @@ from .shown import without_escapes
 
 def console(**options) -> Console:
     """A console that interprets no markup in names. options: those of rich's Console."""
-    made = Console(**{"markup": False, "highlight": False, **options})
+    options.setdefault("markup", False), options.setdefault("highlight", False)
+    made = Console(**options)
     made.push_render_hook(_Safe())
     return made
 

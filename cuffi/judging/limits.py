@@ -40,11 +40,11 @@ def _limited(limits: Limits, by_address: bool):
         most = int(limits.seconds) + 1
         resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file_megabytes << 20,) * 2)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file_megabytes << 20, limits.file_megabytes << 20))
         with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NPROC, (limits.processes,) * 2)
+            resource.setrlimit(resource.RLIMIT_NPROC, (limits.processes, limits.processes))
         if by_address:  # AddressSanitizer reserves all addresses
-            resource.setrlimit(resource.RLIMIT_AS, (limits.megabytes << 20,) * 2)
+            resource.setrlimit(resource.RLIMIT_AS, (limits.megabytes << 20, limits.megabytes << 20))
 
     return apply
 
