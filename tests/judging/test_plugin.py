@@ -32,7 +32,18 @@ def around(**settings):
 
 
 def test_one_test_for_each_kernel(repository):
-    command = [sys.executable, "-m", "pytest", "-p", "cuffi.judging.plugin", "--cuffi-judge", "-v", "."]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cuffi_judge",
+        "-p",
+        "cuffi.judging.plugin",
+        "--cuffi-judge",
+        "-v",
+        ".",
+    ]
     done = subprocess.run(
         [*command, "-p", "no:cacheprovider"], cwd=repository, env=around(), capture_output=True, text=True
     )
