@@ -59,6 +59,7 @@ class Kernel(pytest.Item):
     """One kernel of a file."""
 
     def runtest(self):
+        assert isinstance(self.parent, CudaFile)
         said = self.parent.said()
         found = [one for one in said["findings"] if one["kernel"] in ("", self.name)]
         text = "\n".join(f"{one['kind']}: {one['text']}" for one in found)
