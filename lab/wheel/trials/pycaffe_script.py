@@ -2,9 +2,8 @@
 
 import sys
 
-import numpy as np
-
 import caffe
+import numpy as np
 
 caffe.set_mode_cpu()
 net = caffe.Net(sys.argv[1], sys.argv[2], caffe.TEST)
