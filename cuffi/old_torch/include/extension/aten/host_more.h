@@ -4,31 +4,17 @@
 #ifdef CAFFE_HOST_BACKEND
 #include <cuda_runtime.h>
 
-constexpr cudaDeviceAttr cudaDevAttrMaxSharedMemoryPerBlock = static_cast<cudaDeviceAttr>(8);
 constexpr cudaDeviceAttr cudaDevAttrMaxSharedMemoryPerBlockOptin = static_cast<cudaDeviceAttr>(97);
-constexpr cudaDeviceAttr cudaDevAttrWarpSize = static_cast<cudaDeviceAttr>(10);
 inline cudaError_t aten_attribute(int* value, cudaDeviceAttr attribute, int device) {
-  if (attribute == cudaDevAttrMaxSharedMemoryPerBlock) return *value = 48 << 10, cudaSuccess;
   if (attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin) return *value = 227 << 10, cudaSuccess;
-  if (attribute == cudaDevAttrWarpSize) return *value = 32, cudaSuccess;
   return cudaDeviceGetAttribute(value, attribute, device);
 }
 #define cudaDeviceGetAttribute aten_attribute
-enum cudaFuncCache {
-  cudaFuncCachePreferNone,
-  cudaFuncCachePreferShared,
-  cudaFuncCachePreferL1,
-  cudaFuncCachePreferEqual
-};
 enum cudaSharedMemConfig {
   cudaSharedMemBankSizeDefault,
   cudaSharedMemBankSizeFourByte,
   cudaSharedMemBankSizeEightByte
 };
-template <typename F>
-inline cudaError_t cudaFuncSetCacheConfig(F, cudaFuncCache) {
-  return cudaSuccess;
-}
 template <typename F>
 inline cudaError_t cudaFuncSetSharedMemConfig(F, cudaSharedMemConfig) {
   return cudaSuccess;
