@@ -1,4 +1,4 @@
-"""The Python module of an extension's C functions, in C++: src/th_call.h and a table. build_wrapper.py compiles it."""
+"""The Python module of an extension's C functions, in C++: cuffi/old_torch/src/th_call.h and a table."""
 
 from __future__ import annotations
 
