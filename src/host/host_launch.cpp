@@ -43,11 +43,11 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-// A library whose functions hold the interpreter's lock defines them: it gives the lock back during a launch, as Python
-// goes on while a GPU works.
 extern "C" {
-__attribute__((weak, visibility("hidden"))) void* caffe_unlock();
-__attribute__((weak, visibility("hidden"))) void caffe_relock(void* state);
+// A library whose functions hold the interpreter's lock sets them: it gives the lock back during a launch, as Python
+// goes on while a GPU works. (Pointers: gold gives a weak function that nobody defines an address.)
+__attribute__((visibility("hidden"))) void* (*caffe_unlock)() = nullptr;
+__attribute__((visibility("hidden"))) void (*caffe_relock)(void* state) = nullptr;
 // Is there a launch that no kernel has taken? Its kernel was not rewritten, and ran once as a plain function.
 __attribute__((visibility("hidden"))) bool caffe_take_lost_launch();
 }

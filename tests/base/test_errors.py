@@ -41,7 +41,7 @@ def test_a_long_list_is_cut():
 
 
 def test_a_source_in_the_cache_has_the_users_name():
-    folder = f"/home/me/.cache/cuffi/foo-{'0a' * 16}"
+    folder = f"/cache/cuffi/foo-{'0a' * 16}"
     said = str(
         CaffeRuntimeError(f"{folder}/src/foo/foo.cu:5: kernel launch: x\n{folder}/src/foo/deep/a.cuh(3): y")
     )

@@ -11,8 +11,12 @@
 #include "aten/module.h"
 #include "call_torch.h"
 
-// Of the host launcher, in a library with kernels.
-extern "C" __attribute__((weak, visibility("hidden"))) bool caffe_take_lost_launch();
+// The host launcher's (src/host/host_launch.cpp). A library for CUDA has none.
+extern "C" {
+__attribute__((weak, visibility("hidden"))) bool caffe_take_lost_launch();
+extern __attribute__((weak, visibility("hidden"))) void* (*caffe_unlock)();
+extern __attribute__((weak, visibility("hidden"))) void (*caffe_relock)(void* state);
+}
 
 namespace aten {
 namespace {
@@ -738,11 +742,8 @@ void library(const char* space, const char* key, const char* action, const char*
 }  // namespace aten
 
 extern "C" {
-// The host launcher calls them around a launch.
-void* caffe_unlock() { return aten::unlock(); }
-void caffe_relock(void* state) { aten::relock(state); }
-
 void* aten_make_module() {
+  if (&caffe_unlock) caffe_unlock = aten::unlock, caffe_relock = aten::relock;
   static PyMethodDef methods[] = {{"_connect", aten::connect, METH_VARARGS, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};
   static PyModuleDef definition = {
