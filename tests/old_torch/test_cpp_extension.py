@@ -1,6 +1,7 @@
 """load and load_inline with torch's arguments: strings, options, the cache, and what is refused."""
 
 import re
+import threading
 
 import pytest
 import torch
@@ -63,6 +64,24 @@ def test_two_extensions_of_one_name():
         cuffi.load_inline("same", f"int number() {{ return {n}; }}", functions="number") for n in (1, 2)
     )
     assert (one.number(), two.number()) == (1, 2)
+
+
+def test_other_threads_go_on_during_a_kernel():
+    text = """
+    __global__ void wait_kernel(volatile float* flag, float* seen, int rounds) {
+      for (int i = 0; i < rounds && !seen[0]; ++i) seen[0] = flag[0];
+    }
+    void wait(torch::Tensor flag, torch::Tensor seen) {
+      wait_kernel<<<1, 1>>>(flag.data_ptr<float>(), seen.data_ptr<float>(), 2000000000);
+    }
+    """
+    module = cuffi.load_inline("waits", "void wait(torch::Tensor, torch::Tensor);", text, functions="wait")
+    flag, seen = torch.zeros(1), torch.zeros(1)
+    thread = threading.Timer(0.3, flag.fill_, [1])  # it can only run if the kernel gave Python's lock back
+    thread.start()
+    module.wait(flag, seen)
+    thread.join()
+    assert seen.item() == 1
 
 
 def test_a_file_and_its_header(tmp_path):
