@@ -116,7 +116,7 @@ def program(unbuilt: Unbuilt, files: list[Path], mode: str, folder: Path, option
         run([*command, "-o", objects[-1]])
     # Without -fsanitize=thread: the launcher has its functions.
     sanitizer = ["-fsanitize=address,undefined"] if mode == "memory" else []
-    run([*compiler(), *objects, launcher, "-o", folder / "judged", "-pthread", "-ldl", *linker(), *sanitizer])
+    run([*compiler(), *objects, launcher, "-o", folder / "judged", "-pthread", "-ldl", *sanitizer])
     return folder / "judged"
 
 
@@ -132,20 +132,6 @@ def run(command: list) -> None:
 @functools.cache
 def compiler() -> list[str]:
     return shlex.split(os.environ.get("CXX", "g++"))
-
-
-@functools.cache
-def linker() -> list[str]:
-    found = (
-        subprocess.run(["ld.gold", "--version"], capture_output=True).returncode == 0
-        if _has("ld.gold")
-        else 0
-    )
-    return ["-fuse-ld=gold"] if found else []
-
-
-def _has(name: str) -> bool:
-    return any(os.access(Path(folder, name), os.X_OK) for folder in os.environ.get("PATH", "").split(":"))
 
 
 def flags(mode: str) -> list[str]:

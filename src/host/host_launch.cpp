@@ -45,7 +45,7 @@
 
 extern "C" {
 // A library whose functions hold the interpreter's lock sets them: it gives the lock back during a launch, as Python
-// goes on while a GPU works. (Pointers: gold gives a weak function that nobody defines an address.)
+// goes on while a GPU works. (Not weak functions: in a program, gold gives one that nobody defines an address.)
 __attribute__((visibility("hidden"))) void* (*caffe_unlock)() = nullptr;
 __attribute__((visibility("hidden"))) void (*caffe_relock)(void* state) = nullptr;
 // Is there a launch that no kernel has taken? Its kernel was not rewritten, and ran once as a plain function.
