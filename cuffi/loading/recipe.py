@@ -88,7 +88,7 @@ class Recipe:
             (sources / path).parent.mkdir(parents=True, exist_ok=True)
             (sources / path).write_bytes(content)
         try:
-            check_can_build(self.settings)
+            check_can_build(self.settings)  # what is prepared needs the packages, too
             self.prepare(folder)
             own = {"LAYERS_DIR": str(folder.parent), "LAYERS": self.name}
             own |= {"BUILD": str(entry.for_make(entry.build)), "PYTHON": sys.executable}

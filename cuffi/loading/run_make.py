@@ -85,8 +85,10 @@ def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock:
 
     Raises:
         CaffeBuildError: with the failed step's log.
+        CaffeRuntimeError: a program or a package of a build is missing.
         OSError: the disk is full.
     """
+    check_can_build(settings)
     program = shutil.which("make") or shutil.which("gmake") or "make"
     # -k: a kernel that the host cannot run must not stop the build for the GPU.
     words = [program, "-C", str(toolkit.root()), "--no-print-directory", "-k", f"-j{os.cpu_count() or 2}"]

@@ -10,6 +10,7 @@ from support.workshop import Fork
 
 import cuffi
 from cuffi.loading import run_make
+from cuffi.old_torch.ffi.build_extension import create_extension
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -23,6 +24,21 @@ def test_a_missing_compiler_is_one_line(own_cache, monkeypatch):
         cuffi.load_inline("twice", SOURCE)
     said = "load: there is no 'no-such-compiler': building a layer needs make and a C++ compiler"
     assert str(raised.value) == said
+
+
+def test_each_door_says_that_make_is_missing(own_cache, monkeypatch, tmp_path):
+    """Also those that prepare their build without recipe.py."""
+    (tmp_path / "a.c").write_text("int a(void) { return 1; }\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    extension = create_extension("_ext.a", headers=[], sources=["a.c"])
+    for build in (
+        lambda: cuffi.load_inline("twice", SOURCE),
+        lambda: cuffi.load_inline("one", "int one() { return 1; }", functions="one"),
+        extension.build,
+    ):
+        with pytest.raises(cuffi.CaffeRuntimeError, match="there is no 'make'"):
+            build()
 
 
 @pytest.mark.parametrize("lacking", ["cffi", "tree-sitter tree-sitter-cuda", "pycparser"])
