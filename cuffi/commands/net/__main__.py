@@ -242,8 +242,6 @@ def convert(asked: Asked, console: Console) -> int:
             blob["name"], " x ".join(map(str, blob["shape"])), f"{blob['difference']:.1e}{why(blob)}"
         )
     console.print(table)
-    if certificate.runs:
-        console.print(certificate.runs, soft_wrap=True)
     console.print(
         str(certificate).splitlines()[-1], style="green" if certificate.agrees else "red", soft_wrap=True
     )

@@ -47,12 +47,9 @@ def test_a_net_becomes_onnx(asked, monkeypatch, tmp_path, capsys):
     blobs = [line.split("│")[1].strip() for line in said.splitlines() if "│" in line]
     assert blobs == ["c", "n", "s", "own", "sum"]
     assert "there.onnx: all blobs agree to 1e-05 (onnxruntime" in said and (tmp_path / "there.onnx").exists()
-    runs = property(lambda self: "[b]somebody runs it")
-    monkeypatch.setattr("cuffi.nets.net.onnx.Certificate.runs", runs)
     monkeypatch.setattr("cuffi.nets.net.onnx.Certificate.agrees", False)
     assert net.main() == 1
-    said = capsys.readouterr().out
-    assert "[b]somebody runs it\n" in said and "NOT EQUAL to 1e-05" in said
+    assert "NOT EQUAL to 1e-05" in capsys.readouterr().out
 
 
 def test_a_deep_net_without_weights_stays_finite(asked, tmp_path, monkeypatch, capsys):
