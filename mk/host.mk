@@ -23,6 +23,8 @@ host_native  = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(host_FLAGS) $
 
 $(call remember,$(BUILD)/host.flags $(CORE_host)/flags,$(CXX) $(host_FLAGS))
 # The toolkit's own .cpp have no kernels for the race finder: they are compiled without, once for all.
-$(call remember,$(WITHOUT_KERNELS)/flags,$(CXX) $(filter-out $(SANITIZER_races),$(host_FLAGS)))
+# Whole, because flags of its own may be in it, too.
+without_races = $(subst $(SANITIZER_races),,$(1))
+$(call remember,$(WITHOUT_KERNELS)/flags,$(CXX) $(call without_races,$(host_FLAGS)))
 $(WITHOUT_KERNELS)/%: SANITIZE := $(SANITIZE:races=)
 $(WITHOUT_KERNELS)/%: CORE_host := $(WITHOUT_KERNELS)

@@ -30,7 +30,7 @@ host_PLAIN   = $(host_CAFFE)
 host_kernel  = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(call std,host) $(2) $(host_CAFFE) $(3)))
 ifdef CORE_host
 $(call remember,$(BUILD)/host.caffe.flags $(CORE_host)/caffe.flags,$(CXX) $(host_CAFFE))
-$(call remember,$(WITHOUT_KERNELS)/caffe.flags,$(CXX) $(filter-out $(SANITIZER_races),$(host_CAFFE)))
+$(call remember,$(WITHOUT_KERNELS)/caffe.flags,$(CXX) $(call without_races,$(host_CAFFE)))
 endif
 
 # ------------------------------------------------------------------------------------------ CUDA
