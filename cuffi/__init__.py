@@ -13,6 +13,13 @@ Layers in the folders of LAYERS_DIR are imported in the same way: `from cuffi.my
 """
 
 import importlib
+import sys
+
+# Before the rest of the package, which an older Python cannot read.
+if sys.version_info < (3, 10):  # noqa: UP036
+    raise ImportError(
+        "{} is Python {}.{}; cuffi needs 3.10 or newer".format(sys.executable, *sys.version_info)
+    )
 
 from . import folders as _folders
 from . import installed as _installed

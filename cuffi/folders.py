@@ -46,7 +46,8 @@ def providing(what: str) -> list[str]:
     file = f"provides_{what}.py"
     wings = sorted(f.parent.name for f in PACKAGE.glob(f"*/{file}"))
     layers = [name for folder in (*listed(), *own()) for name in with_file(folder, file)]
-    return [f"{__package__}.{name}.{file.removesuffix('.py')}" for name in (*wings, *layers)]
+    # A name is one module, as it is for `import`, however many folders have it.
+    return [f"{__package__}.{name}.{file.removesuffix('.py')}" for name in dict.fromkeys((*wings, *layers))]
 
 
 def listed() -> list[Path]:

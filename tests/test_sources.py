@@ -36,8 +36,14 @@ def said_in_code(pattern: str) -> list[str]:
 
 def test_nothing_is_printed_in_c():
     said = said_in_code(r"\bf?printf\s*\(|\bstd::c(out|err)\b|\bputs\s*\(")
-    # glog's lines where no process takes them; what the race finder found, where nobody names a file for it
-    reports = ("cuffi/caffe_layers/core/logging.cpp", "src/host/host_races.h")
+    # glog's lines where no process takes them; what the race finder found, where nobody names a file for it; a warning
+    # of an extension's TORCH_WARN
+    reports = (
+        "cuffi/caffe_layers/core/logging.cpp",
+        "src/host/host_races.h",
+        "src/host/judge.h",
+        "cuffi/old_torch/include/extension/aten/types.h",
+    )
     assert not [line for line in said if not line.startswith(reports)]
 
 
@@ -52,14 +58,15 @@ def test_no_library_is_included_that_is_not_linked():
 
 
 def test_nothing_ends_the_process():
-    assert not said_in_code(r"\b_?exit\s*\(|\babort\s*\(|\bassert\s*\(|\bstd::terminate\b")
+    said = said_in_code(r"\b_?exit\s*\(|\babort\s*\(|\bassert\s*\(|\bstd::terminate\b")
+    assert said == ["src/host/judge.h: _exit("]  # a case of the judge is a process of its own
 
 
 def test_nothing_waits_for_the_gpu():
     # Blobs that a Caffe layer reads on the host must be waited for; nothing else.
     waits = (
         "include/host",
-        "cuffi/old_torch/include/ffi/",
+        "cuffi/old_torch/include/",  # where an extension asks for it
         "cuffi/caffe_layers/core/syncedmem.cpp",
         "cuffi/caffe_layers/core/host_services.cpp",
         "cuffi/caffe_layers/core/common.cpp",

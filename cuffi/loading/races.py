@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from ..backends import HOST
 from ..runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError
 from ..runtime.planning import watcher
 from . import toolkit
@@ -27,12 +28,12 @@ def settings_of(who: str, sanitize, backends) -> tuple[dict[str, str], object]:
         raise CaffeTypeError(f'{who}: sanitize: expected "races" or None, got {sanitize!r}')
     if sanitize != "races":
         raise CaffeValueError(f'{who}: sanitize: expected "races" or None, got {sanitize!r}')
-    if backends is not None and {*([backends] if isinstance(backends, str) else backends)} != {"host"}:
+    if backends is not None and {*([backends] if isinstance(backends, str) else backends)} != {HOST.name}:
         raise CaffeValueError(
-            f'{who}: backends: sanitize="races" runs kernels on the host, so it takes "host", got {backends!r}. On a '
-            "GPU use compute-sanitizer --tool racecheck"
+            f'{who}: backends: sanitize="races" runs kernels on the host, so it takes "{HOST.name}", got {backends!r}. '
+            "On a GPU use compute-sanitizer --tool racecheck"
         )
-    return {"SANITIZE": sanitize}, ("host",)
+    return {"SANITIZE": sanitize}, (HOST.name,)
 
 
 def refuse_extension(who: str, sanitize) -> None:

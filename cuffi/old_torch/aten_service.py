@@ -3,7 +3,6 @@
 src/aten_python.cpp calls the functions of `of_python`.
 """
 
-import ctypes
 import enum
 import functools
 import math
@@ -19,6 +18,8 @@ from .. import edge as _edge
 from ..base import CaffeRuntimeError
 from ..runtime.extension import DTYPES as DLPACK
 from ..runtime.extension import of_torch, raw_stream
+from ..runtime.memory import view_memory
+from .blas import gemm, gemv
 
 # ATen's numbers.
 DTYPES = {
@@ -138,58 +139,12 @@ def _without(function: Callable, unknown: list[str], shown: str) -> Callable:
 # --------------------------------------------------------------------------------------------- Python's operations
 
 
-class _Memory:
-    """A GPU's memory, by CUDA's array interface."""
-
-    def __init__(self, address: int, count: int, dtype: torch.dtype):
-        letter = "f" if dtype.is_floating_point else "i" if dtype.is_signed else "u"
-        kind = f"<{letter}{dtype.itemsize}"
-        shape = {"shape": (count,), "typestr": kind, "data": (address, False), "version": 3}
-        self.__cuda_array_interface__ = shape
-
-
-def _view(dtype: torch.dtype, address: int, count: int, where: torch.device) -> Tensor:
-    """A one-dimensional tensor at an address."""
-    if not count:
-        return torch.empty(0, dtype=dtype, device=where)
-    if where.type == "cuda":
-        # CUDA's interface has no name for bfloat16.
-        named = torch.int16 if dtype == torch.bfloat16 else dtype
-        return torch.as_tensor(_Memory(address, count, named), device=where).view(dtype)
-    return torch.frombuffer((ctypes.c_char * (count * dtype.itemsize)).from_address(address), dtype=dtype)
-
-
 def _from_blob(address: int, sizes, strides, dtype: torch.dtype, where: torch.device | None) -> Tensor:
     where = where or torch.device("cpu")
     if strides is None:
-        return _view(dtype, address, math.prod(sizes), where).view(sizes)
+        return view_memory(address, math.prod(sizes), dtype, where).view(sizes)
     reach = 1 + sum((size - 1) * step for size, step in zip(sizes, strides, strict=True))
-    return _view(dtype, address, reach if math.prod(sizes) else 0, where).as_strided(sizes, strides)
-
-
-def _columns(where, dtype, address, rows, columns, step) -> Tensor:
-    """The matrix whose columns start at an address, `step` elements apart."""
-    return _view(dtype, address, step * (columns - 1) + rows, where).as_strided((rows, columns), (1, step))
-
-
-def _gemm(where, dtype, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) -> None:
-    """c = alpha op(a) op(b) + beta c, by columns."""
-    turned_a, turned_b = ta in "tTcC", tb in "tTcC"
-    left = _columns(where, dtype, a, *((k, m) if turned_a else (m, k)), lda)
-    right = _columns(where, dtype, b, *((n, k) if turned_b else (k, n)), ldb)
-    product = alpha * ((left.T if turned_a else left) @ (right.T if turned_b else right))
-    result = _columns(where, dtype, c, m, n, ldc)
-    result.copy_(product + beta * result if beta else product)  # with beta 0 BLAS does not read c
-
-
-def _gemv(where, dtype, turned, m, n, alpha, a, lda, x, step_x, beta, y, step_y) -> None:
-    """y = alpha op(a) x + beta y."""
-    matrix = _columns(where, dtype, a, m, n, lda)
-    matrix = matrix.T if turned in "tTcC" else matrix
-    vector = _columns(where, dtype, x, 1, matrix.shape[1], step_x)[0]
-    result = _columns(where, dtype, y, 1, matrix.shape[0], step_y)[0]
-    product = alpha * (matrix @ vector)
-    result.copy_(product + beta * result if beta else product)
+    return view_memory(address, reach if math.prod(sizes) else 0, dtype, where).as_strided(sizes, strides)
 
 
 def _to(tensor, dtype, where, non_blocking, copy, memory_format) -> Tensor:
@@ -260,8 +215,8 @@ SPECIAL |= {
     "exchange_device": lambda index: torch.cuda._exchange_device(index),
     "fill_": Tensor.fill_,
     "from_blob": _from_blob,
-    "gemm": _gemm,
-    "gemv": _gemv,
+    "gemm": gemm,
+    "gemv": gemv,
     "getitem": lambda t, index: t[tuple(index)],
     "grad": lambda t: t.grad,
     "index_put_": lambda t, index, value, accumulate: t.index_put_(

@@ -94,6 +94,7 @@ def load_inline(
     Raises:
         CaffeBuildError: it does not compile. The message has the strings' own line numbers.
     """
+    _check_names("load_inline", others)
     texts = {
         "cpp": _joined(name, "cpp_sources", cpp_sources),
         "cu": _joined(name, "cuda_sources", cuda_sources),

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("cache")
 
 def test_what_a_key_consists_of(own_cache, tmp_path, monkeypatch):
     compiler = tmp_path / "cxx"
-    compiler.touch()
+    compiler.touch(mode=0o755)
     monkeypatch.setenv("CXX", str(compiler))
     makes = []  # nothing is compiled
     monkeypatch.setattr(recipe, "make", lambda *given: makes.append(given))

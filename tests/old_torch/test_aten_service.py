@@ -47,10 +47,10 @@ def test_matrices_by_columns():
     wanted = 2 * b @ a.T + 3 * c
     where = torch.device("cpu")
     pointers = [t.data_ptr() for t in (a, b, c)]
-    service._gemm(where, a.dtype, "t", "n", 4, 6, 5, 2.0, pointers[0], 5, pointers[1], 5, 3.0, pointers[2], 4)
+    service.gemm(where, a.dtype, "t", "n", 4, 6, 5, 2.0, pointers[0], 5, pointers[1], 5, 3.0, pointers[2], 4)
     torch.testing.assert_close(c, wanted)
     x, y = torch.randn(5), torch.full((4,), torch.nan)
-    service._gemv(where, a.dtype, "t", 5, 4, 1.0, a.data_ptr(), 5, x.data_ptr(), 1, 0.0, y.data_ptr(), 1)
+    service.gemv(where, a.dtype, "t", 5, 4, 1.0, a.data_ptr(), 5, x.data_ptr(), 1, 0.0, y.data_ptr(), 1)
     torch.testing.assert_close(y, a @ x)
 
 

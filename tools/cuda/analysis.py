@@ -143,6 +143,10 @@ class Unit:
                     todo.append(word)
         return seen
 
+    def used_by(self, source: Source, function: Function) -> set[str]:
+        """All words in a function of the source, and in what it names."""
+        return self.reachable(_words(source.lexed, function.body, function.end))
+
     def _meets(self, reachable: set[str]) -> bool:
         """May code with these words wait for another thread, or see which threads run?"""
         words = reachable | self._loose

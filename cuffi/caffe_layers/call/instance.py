@@ -16,7 +16,7 @@ from torch import Tensor
 from ...backends import BACKENDS
 from ...runtime import CaffeRuntimeError, Layer
 from ...runtime.extension import extension
-from ...runtime.memory import view_memory
+from ...runtime.memory import place, view_memory
 from . import services
 
 MODES = CPU, GPU = "cpu", "gpu"  # Caffe's modes, as users name them
@@ -313,7 +313,7 @@ class Instance:
             if self.lib.caffe_layer_parameter_ffi(self.handle, i, int(ffi.cast("uintptr_t", record))):
                 self.definition.fail(self.library, "parameter")
             shape = shape_of(record.blob)
-            values = view_memory(ffi, record.blob.data, torch.Size(shape).numel(), self.site.dtype)
+            values = view_memory(record.blob.data, torch.Size(shape).numel(), self.site.dtype, place(-1))
             blobs.append(values.clone().view(shape))
             self.multipliers.append((record.lr_mult, record.decay_mult))
         return blobs

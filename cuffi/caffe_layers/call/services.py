@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ...backends import CPU, GPU
 from ...caffe_files.parameters import message_class
-from ...runtime.memory import view_memory
+from ...runtime.memory import place, view_memory
 
 logger = logging.getLogger("caffe")
 
@@ -167,7 +167,7 @@ class Services:
             return 1
         _about_to_draw(device)
         at = int(self.ffi.cast("uintptr_t", address))
-        self.draw(kind, view_memory(self.ffi, at, count, self.dtypes[dtype], device), a, b)
+        self.draw(kind, view_memory(at, count, self.dtypes[dtype], place(device)), a, b)
         return 1
 
     def draw(self, kind: int, values: Tensor, a: float, b: float) -> None:
@@ -215,7 +215,7 @@ class Services:
 
     def _strided(self, address: int, sizes: list[int], strides: list[int], dtype: torch.dtype, device: int):
         count = 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
-        return view_memory(self.ffi, address, count, dtype, device).as_strided(sizes, strides)
+        return view_memory(address, count, dtype, place(device)).as_strided(sizes, strides)
 
     # ------------------------------------------------------------------------------------- text, a log
 

@@ -39,6 +39,16 @@ STANDARD = frozenset((
 ))  # fmt: skip
 
 
+def is_containers(tokens: list[Token], i: int) -> bool:
+    """Is the member named here most likely a container's? If it is not, the compiler says that the class lacks it.
+
+    bottom[0] and top[0] are Blobs, whatever the name. So is what a call returns, in most layers.
+    """
+    before = [token.text for token in tokens[max(i - 5, 0) : i - 1]]
+    of_blob = before[-1:] == ["]"] and before[:1] in (["bottom"], ["top"])
+    return tokens[i].text in STANDARD and before[-1:] != [")"] and not of_blob
+
+
 class Core:
     """A fork's versions of the core's headers, compared with the toolkit's."""
 

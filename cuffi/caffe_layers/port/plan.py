@@ -21,7 +21,7 @@ from tools.cuda.source import Source
 
 from ..make.includes import NOTHING
 from ..make.registers import registrations
-from .core import BLOB, CORE_FILES, OVERLOADED, STANDARD
+from .core import BLOB, CORE_FILES, OVERLOADED, is_containers
 from .cuts import BlobCut, Cut
 from .items import Class, Place
 from .names import Names
@@ -302,8 +302,8 @@ class Closure:
             return bool(is_constructed and overloads) and arguments(tokens, opening) in overloads
         if not is_called(tokens, i):
             return False
-        if name in STANDARD and tokens[i - 2].text != ")":
-            return False  # most likely a container's; if not, the compiler says that the class lacks it
+        if is_containers(tokens, i):
+            return False
         return name not in self.toolkit.words or bool(overloads and arguments(tokens, i + 1) in overloads)
 
     def _function(self, name: str, file: str, token: Token):

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from tools.cuda.lexer import Token
 from tools.cuda.source import Source
 
-from .core import CORE_FILES, STANDARD
+from .core import CORE_FILES, is_containers
 from .items import Item, Place
 from .plan import Pick, Problem, is_called, of_core
 from .tree import PROTO, SOURCE_KINDS, WITHOUT
@@ -125,8 +125,8 @@ def core_use(
             continue
         own = [t.text for t in tokens[max(i - 2, 0) : i]] == ["this", "->"]
         place = of_layer.get(token.text) if own else None
-        if token.text in STANDARD and tokens[i - 2].text != ")":
-            continue  # most likely a container's; if not, the compiler says that the class lacks it
+        if is_containers(tokens, i):
+            continue
         place = place or added.get(token.text)
         if not (place and ((own and token.text.endswith("_")) or is_called(tokens, i))):
             place = None if tokens[i - 1].text in (".", "->") else variables.get(token.text)

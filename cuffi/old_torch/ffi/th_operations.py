@@ -9,8 +9,7 @@ that replaces it in C, such as a view.
 import torch
 from torch import Tensor
 
-from ...backends import GPU
-from ...runtime.memory import view_memory
+from ..blas import gemm, gemv
 
 DTYPES = {
     "Float": torch.float32, "Double": torch.float64, "Half": torch.float16, "Long": torch.int64, "Int": torch.int32,
@@ -38,19 +37,6 @@ def _cadd(tensor: Tensor, a: Tensor, x, b: Tensor) -> Tensor:
     return _resize(tensor, *result.shape).copy_(result)
 
 
-def _columns(kind: str, address: int, rows: int, columns: int, step: int, device: int) -> Tensor:
-    """The matrix whose columns start at an address, `step` elements apart."""
-    from cffi import FFI
-
-    dtype = torch.float32 if kind == "S" else torch.float64
-    flat = view_memory(FFI(), address, step * (columns - 1) + rows, dtype, device)
-    return flat.as_strided((rows, columns), (1, step))
-
-
-def _update(c: Tensor, alpha: float, product: Tensor, beta: float) -> None:
-    c.copy_(alpha * product + beta * c if beta else alpha * product)  # with beta 0 BLAS does not read c
-
-
 class Services:
     """The operations of one library. gpu: the device type of THC's tensors."""
 
@@ -68,25 +54,15 @@ class Services:
         device = self.gpu if kind.startswith("Cuda") else "cpu"
         return torch.empty(sizes, dtype=DTYPES[kind.removeprefix("Cuda") or "Float"], device=device)
 
-    @property
-    def device(self) -> int:
-        """Where the memory of an address is, as view_memory has it."""
-        return torch.cuda.current_device() if self.gpu == GPU else -1
+    def _of(self, kind: str) -> tuple[torch.device, torch.dtype]:
+        """Where the memory of an address is, and the type of a BLAS function's letter."""
+        return torch.device(self.gpu), torch.float32 if kind == "S" else torch.float64
 
-    def gemm(self, kind, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) -> None:
-        """c = alpha op(a) op(b) + beta c, by columns."""
-        turned_a, turned_b = (chr(t) in "tTcC" for t in (ta, tb))
-        left = _columns(kind, a, *((k, m) if turned_a else (m, k)), lda, self.device)
-        right = _columns(kind, b, *((n, k) if turned_b else (k, n)), ldb, self.device)
-        product = (left.T if turned_a else left) @ (right.T if turned_b else right)
-        _update(_columns(kind, c, m, n, ldc, self.device), alpha, product, beta)
+    def gemm(self, kind, ta, tb, *numbers) -> None:
+        gemm(*self._of(kind), chr(ta), chr(tb), *numbers)
 
-    def gemv(self, kind, t, m, n, alpha, a, lda, x, step_x, beta, y, step_y) -> None:
-        """y = alpha op(a) x + beta y."""
-        matrix = _columns(kind, a, m, n, lda, self.device)
-        matrix = matrix.T if chr(t) in "tTcC" else matrix
-        vector = _columns(kind, x, 1, matrix.shape[1], step_x, self.device)[0]
-        _update(_columns(kind, y, 1, matrix.shape[0], step_y, self.device)[0], alpha, matrix @ vector, beta)
+    def gemv(self, kind, t, *numbers) -> None:
+        gemv(*self._of(kind), chr(t), *numbers)
 
 
 OPERATIONS = {

@@ -7,7 +7,6 @@ from pathlib import Path
 from unittest import TestCase
 
 import cffi
-import numpy
 import pytest
 import torch
 from conftest import ROOT
@@ -152,13 +151,6 @@ def test_where_blas_is(given):
     made, ffi = given
     assert Path(ffi.string(made.struct.blas_library).decode()).name.startswith("libtorch_cpu.so")
     assert ffi.string(made.struct.cublas_library) == b"" and made.struct.blas_handle == ffi.NULL
-
-
-@pytest.mark.parametrize("name", ["float32", "float64", "int32", "complex64", "complex128"])
-def test_memory_of_a_gpu_as_torch_takes_it(name):
-    """The CUDA array interface, whose types are numpy's."""
-    said = services._CudaArray(64, 3, getattr(torch, name)).__cuda_array_interface__
-    assert said == {"data": (64, False), "shape": (3,), "typestr": numpy.dtype(name).str, "version": 2}
 
 
 def test_where_a_call_runs():

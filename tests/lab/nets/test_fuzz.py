@@ -94,7 +94,7 @@ def tried(count):
     outcomes, r = set(), random.Random(1)
     for _ in range(count):
         try:
-            outcomes.add(Nets().attempt((r.randint(1, 8), r.getrandbits(48), r.choice([0, 0, 0, 2]))))
+            outcomes.add(Nets().attempt((r.randint(1, 8), r.getrandbits(48), r.choice([0, 0, 0, 1]))))
         except Finding as finding:
             return finding, outcomes
     return None, outcomes

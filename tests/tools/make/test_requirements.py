@@ -219,8 +219,10 @@ runpy.run_module(name) if kind == "-m" else runpy.run_path(name, run_name="__mai
 def test_an_old_python_is_told_in_one_line(words):
     """Each way in refuses before a file is read that an old Python cannot read."""
     done = subprocess.run([sys.executable, "-c", OLD, *words], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode and done.stderr.count("\n") == 1, done.stderr
-    assert "3.10 or newer" in done.stderr and "3.8" in done.stderr
+    *lines, said = done.stderr.splitlines()
+    assert done.returncode and "3.10 or newer" in said and "3.8" in said, done.stderr
+    # A package may be imported by a script that has an answer to it, so it raises.
+    assert not lines or (words[1] == "cuffi.train" and said.startswith("ImportError: "))
 
 
 def test_the_files_that_tell_it_can_be_read_by_an_old_python():
