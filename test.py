@@ -1,5 +1,7 @@
 """Run the whole suite: `python test.py [pytest options]`, for instance `python test.py -x -k sigmoid-vector`.
 
+`python test.py nets` runs the tests of one wing, or of another folder of tests/. `toolkit` is the folders of the toolkit.
+
 It installs missing packages (requirements/test.txt). The whole suite runs with one worker per core; GPU tests run on
 one worker. With `-n 0`, `--pdb`, `-s`, or a named test or file, everything runs in this process.
 
@@ -22,6 +24,37 @@ MOST_WORKERS = 16  # each worker imports torch, which takes memory
 # Options that need one process, or that already give the number of workers.
 ALONE = ("-n", "--numprocesses", "--dist", "--pdb", "--trace", "-s", "--capture=no", "--collect-only", "--co")
 ASKED_FOR = re.compile(r"(^| )(-n|--numprocesses)[ =]?(?!0\b)\w")  # workers, by pytest's own option
+
+# What the toolkit's tests are: those of what it has, which is no folder of the package.
+TOOLKIT = ("include", "judging", "layers", "loading", "runtime", "src", "tools")
+# Options whose value is the next word.
+VALUED = (
+    "-k",
+    "-m",
+    "-n",
+    "-p",
+    "-o",
+    "-c",
+    "-W",
+    "-r",
+    "--numprocesses",
+    "--dist",
+    "--tx",
+    "--maxfail",
+    "--durations",
+)
+
+
+def parts(options: list[str]) -> list[str]:
+    """pytest's options, with the folders that a wing's name stands for. layers is tests/layers, not the layers."""
+    found = []
+    for before, option in zip(["", *options], options, strict=False):
+        names = TOOLKIT if option == "toolkit" else (option,)
+        is_part = before not in VALUED and all(
+            n.isidentifier() and (ROOT / "tests" / n).is_dir() for n in names
+        )
+        found += [f"tests/{name}" for name in names] if is_part else [option]
+    return found
 
 
 def workers(options: list[str]) -> list[str]:
@@ -83,7 +116,7 @@ def main() -> int:
     # `make -C toolkit test` sets it for the tools, whose messages the tests compare.
     os.environ.pop("CALLED_IN", None)
     os.chdir(ROOT)  # pyproject.toml lists what to run
-    return pytest.main([*workers(sys.argv[1:]), *sys.argv[1:]])
+    return pytest.main([*workers(sys.argv[1:]), *parts(sys.argv[1:])])
 
 
 if __name__ == "__main__":

@@ -177,8 +177,8 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture(scope="session")
 def runtime():
-    """The runtime that the tested layers use."""
-    return importlib.import_module(f"{PACKAGE}.runtime")
+    """For tests of layers: cuffi.runtime."""
+    return importlib.import_module("cuffi.runtime")
 
 
 @pytest.fixture(scope="session")

@@ -60,11 +60,9 @@ def connect(module: ModuleType, other: ModuleType) -> None:
             module._connect(own, function)
 
 
-def join(module: ModuleType) -> None:
-    """Connect a module with the library for GPUs that lies beside its own."""
-    spec = getattr(module, "__spec__", None)
-    file = getattr(module, "__file__", None) or (spec.origin if spec else None)
-    if not file or file.endswith(BESIDE):
+def join(module: ModuleType, file: str) -> None:
+    """Connect a module, whose library is `file`, with the library for GPUs that lies beside it."""
+    if file.endswith(BESIDE):
         return
     beside = Path(file.partition(".")[0] + BESIDE)
     if beside.exists() and any(not backend.on_host for backend in backends_here()):

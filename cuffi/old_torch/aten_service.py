@@ -363,8 +363,8 @@ def _is_defined(operator_name: str) -> bool:
         return False
 
 
-def join(module) -> None:
+def join(module, file: str) -> None:
     """Called at the end of each module's import. The library for GPUs is beside that for the processor."""
     from .aten_library import join as join_libraries
 
-    join_libraries(module)
+    join_libraries(module, file)

@@ -1,5 +1,6 @@
 """`cuffi info`: the versions on stderr, the folder on stdout."""
 
+import re
 import sys
 
 import torch
@@ -13,9 +14,9 @@ def test_versions_are_on_stderr(monkeypatch, capsys):
     monkeypatch.setenv("NVCC", "no-such-nvcc")
     assert info.main() == 0
     out, told = capsys.readouterr()
-    assert out == f"{ROOT}\n" and f"torch {torch.__version__}" in told
+    assert out == f"{ROOT}\n" and f"torch {torch.__version__.partition('+')[0]}" in told
     assert f"-I: Python {sys.version.split()[0]}" in told and "no-such-nvcc: not found" in told
-    assert "libraries beside the layers: _host" in told
+    assert re.search("libraries beside the layers: .*_host", told)
 
 
 def test_without_kernels_there_is_no_folder(monkeypatch, capsys):

@@ -1,5 +1,6 @@
 """`python -m cuffi.ext`: an unedited setup.py and scripts, in processes of their own."""
 
+import os
 import re
 import shutil
 
@@ -37,6 +38,14 @@ def test_a_library_runs_without_the_front(built):
     )
     done = run(built, "plain.py")
     assert done.stdout == "7\n", done.stderr
+
+
+def test_an_imported_module_says_where_its_library_is(built):
+    """Beside it is the library for GPUs. Python sets __file__ after the import."""
+    script = "import torch; from cuffi.old_torch import aten_library as a; a.join = lambda m, file: print(file)"
+    (built / "place.py").write_text(f"{script}\nimport cell_cpp; print(cell_cpp.__file__)\n")
+    said, wanted = run(built, "place.py").stdout.split()
+    assert os.path.samefile(said, wanted)
 
 
 def test_what_does_not_compile_names_the_place(tmp_path):

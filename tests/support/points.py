@@ -86,7 +86,7 @@ class Point:
     @property
     def reproduction(self) -> str:
         return (
-            f"from {PACKAGE}.runtime.cases import Draw, cast\n"
+            "from cuffi.runtime.cases import Draw, cast\n"
             f"from {PACKAGE}.{self.layer}.cases import CASES\n"
             f"case = CASES[{cases_of(self.layer).index(self.case)}]  # {self.case.name}\n"
             f"arguments = cast(case.inputs[{self.input!r}](Draw()), {self.dtype}, {self.device!r})\n"

@@ -212,6 +212,8 @@ class PythonLayer(nn.Module):
         self.in_place = {i: spec.bottoms.index(top) for i, top in enumerate(spec.tops) if top in spec.bottoms}
         self.instances: dict[bool, _Instance] = {}
         self.count = 0
+        # It moves with the net: the tops of a layer without bottoms, such as a source of data, are where the net is.
+        self.register_buffer("place", torch.empty(0), persistent=False)
 
     @property
     def is_set_up(self) -> bool:
@@ -256,7 +258,7 @@ class PythonLayer(nn.Module):
     def forward(self, *bottoms: Tensor):
         if torch.jit.is_tracing() or any(map(is_fake, bottoms)):
             raise CaffeRuntimeError(_WHY_EAGER)
-        device = next((tensor.device for tensor in (*bottoms, *self.own_blobs())), torch.device("cpu"))
+        device = bottoms[0].device if bottoms else self.place.device
         made = _Call.apply(self, device, len(bottoms), *bottoms, *self.own_blobs())
         return made if len(self.spec_tops) != 1 else made[0]
 

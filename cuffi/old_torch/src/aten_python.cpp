@@ -3,6 +3,8 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <dlfcn.h>
+
 #include <deque>
 #include <exception>
 #include <thread>
@@ -188,6 +190,8 @@ void fill(Lent* t) {
   t->dtype = dtype_of(view.dtype);
   const bool on_processor = view.device_type == caffe::kDLCPU || view.device_type == kPinned;
   set_place(t, on_processor ? c10::kCPU : c10::kCUDA, view.device);
+  if (aten_module.processor_is_gpu && !on_processor)
+    t->hidden = "is on a GPU, and these kernels were built for the processor alone: build them with nvcc";
   if (caffe::torch.is_negative(object)) t->hidden = "is a negative view: call resolve_neg() first";
   if (!c10::isComplexType(t->dtype)) return;
   const Owned conjugate(sure(PyObject_CallFunctionObjArgs(python->is_conj, object, nullptr)));
@@ -568,7 +572,10 @@ void fill_module(void* data) {
     for (Pending& p : pending()) add_functions(p);
     register_libraries();
     put(module, "_aten", PyLong_FromLong(aten_module.processor_is_gpu));
-    Owned(sure(PyObject_CallFunctionObjArgs(python->join, module, nullptr)));
+    // While it is imported, a module has no __file__.
+    Dl_info library;
+    if (dladdr(&aten_module, &library))
+      Owned(sure(PyObject_CallFunction(python->join, "Os", module, library.dli_fname)));
   } catch (const std::exception& e) {
     raise_in_python(e);
   } catch (...) {

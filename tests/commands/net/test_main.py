@@ -32,7 +32,8 @@ def test_a_net_is_shown(asked, monkeypatch, capsys):
     ]
     note, title = [line.strip() for line in said.splitlines() if line.strip()][:2]
     assert note == "Normalize: torch computes it, as weiliu89/caffe, ssd does" and title == "[b]small"
-    total = "5 layers, 117 parameters, loaded in 1.0 s; forward 4000.0 ms on cpu. Inputs: in. Outputs: sum."
+    where = "cuda" if torch.cuda.is_available() else "cpu"
+    total = f"5 layers, 117 parameters, loaded in 1.0 s; forward 4000.0 ms on {where}. Inputs: in. Outputs: sum."
     assert total in said and re.search(r"net = caffe_net\('\S+x.prototxt'\)\nout = net\(\.\.\.\)\n", said)
 
 
@@ -67,7 +68,7 @@ def test_a_deep_net_without_weights_stays_finite(asked, tmp_path, monkeypatch, c
     assert net.main() == 0
     assert all(map(torch.equal, saved, nets[1].state_dict().values()))
     x = torch.randn(2, 3, 4, 4)
-    assert nets[0](x).isfinite().all() and not net.caffe_net(text)(x).isfinite().all()
+    assert nets[0].cpu()(x).isfinite().all() and not net.caffe_net(text)(x).isfinite().all()
 
 
 def test_an_error_of_the_run_names_the_layer(asked, monkeypatch, capsys):

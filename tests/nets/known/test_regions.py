@@ -90,7 +90,8 @@ def test_halves_and_channels_last(layer):
     x, boxes = draw(2, 18, 9, 11), REGIONS["inside"].round()
     fields = {"ROIPooling": "pooled_h: 3 pooled_w: 3", "PSROIPooling": "output_dim: 2 group_size: 3"}[layer]
     name = {"ROIPooling": "roi_pooling_param", "PSROIPooling": "psroi_pooling_param"}[layer]
-    net = one_layer(f'type: "{layer}" {name} {{ {fields} spatial_scale: 0.0625 }}', x.shape, boxes.shape)
+    text = f'type: "{layer}" {name} {{ {fields} spatial_scale: 0.0625 }}'
+    net = one_layer(text, x.shape, boxes.shape, native={layer: True})
     for dtype in (torch.half, torch.bfloat16):
         rounded = x.to(dtype)
         got = net(rounded.to(memory_format=torch.channels_last), boxes.to(dtype).double())

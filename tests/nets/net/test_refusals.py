@@ -247,4 +247,4 @@ def test_a_field_of_another_forks_layer_names_the_folder_that_ran():
     with pytest.raises(
         CaffeValueError, match=r"psroi_pooling_param\.divide_type is a field that stock Caffe does"
     ):
-        made(layer, shapes, 1)
+        made(layer, shapes, 1, native={"PSROIPooling": True})

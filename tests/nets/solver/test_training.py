@@ -126,6 +126,7 @@ def test_the_loss_is_that_of_a_loop_by_hand(folder):
         data=lambda start: iter(batches[start:]),
         test_data=[],
         log=lambda line: None,
+        device="cpu",
     )
     training.net.drop.ratio = 0.0
     state = {name: value.clone() for name, value in training.net.state_dict().items()}
@@ -135,6 +136,7 @@ def test_the_loss_is_that_of_a_loop_by_hand(folder):
         data=lambda start: iter(batches[start:]),
         test_data=[],
         log=lambda line: None,
+        device="cpu",
     ).net
     by_hand.drop.ratio = 0.0
     by_hand.load_state_dict(state)

@@ -300,6 +300,41 @@ def test_the_suite_installs_what_it_needs(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
+    "options, meant",
+    [("nets", "tests/nets"), ("-x nets layers", "-x tests/nets tests/layers"), ("-k nets", "-k nets"),
+     ("tests/nets", "tests/nets"), ("-m toolkit", "-m toolkit"), ("nosuch", "nosuch")],
+)  # fmt: skip
+def test_a_wing_of_the_suite_has_a_name(options, meant):
+    import test as suite  # test.py
+
+    assert suite.parts(options.split()) == meant.split()
+
+
+def test_the_toolkits_tests_are_those_of_no_wing():
+    """Each folder of tests is a wing's, the toolkit's, or of something that is no part of the package."""
+    import test as suite  # test.py
+
+    assert {"tests/runtime", "tests/tools"} <= set(suite.parts(["toolkit"]))
+    folders = {
+        f.name
+        for f in (ROOT / "tests").iterdir()
+        if (f / "conftest.py").exists() or any(f.glob("**/test_*.py"))
+    }
+    others = {
+        "caffe_layers",
+        "nets",
+        "old_torch",
+        "base",
+        "caffe_files",
+        "benchmarks",
+        "commands",
+        "docs",
+        "examples",
+    }
+    assert folders == {*suite.TOOLKIT, *others, "lab", "packaging"}
+
+
+@pytest.mark.parametrize(
     "options, limited",
     [("-n 15", True), ("-n15 -q", True), ("-q -n auto", True), ("--numprocesses=4", True), ("tests -n 2", True),
      ("-n 0", False), ("-n0", False), ("tests/tools/make", False), ("--numprocesses 0", False),
