@@ -24,6 +24,7 @@ from support.points import (  # noqa: F401 (tests import these from here, too)
     grid,
     points,
 )
+from support.seconds import Seconds
 from support.workshop import SharedLayers, Workshop, make  # noqa: F401
 
 from cuffi.runtime import backend_of
@@ -55,6 +56,12 @@ collect_ignore_glob = (
 # --------------------------------------------------------------------------------- what runs here
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--seconds", action="store_true", help="write tests/seconds.txt (tests/support/seconds.py)"
+    )
+
+
 def pytest_configure(config):
     config.addinivalue_line(
         "markers",
@@ -62,6 +69,10 @@ def pytest_configure(config):
     )
     config.addinivalue_line("markers", "gpu: needs a GPU, which none of its parameters says")
     config.pluginmanager.register(LeftOut(config), "left out")
+    chosen = config.option.keyword or config.option.markexpr or config.option.file_or_dir
+    whole = not (chosen or hasattr(config, "workerinput") or PACKAGE != "cuffi" or torch.cuda.is_available())
+    if config.option.seconds or whole:
+        config.pluginmanager.register(Seconds(config.option.seconds), "seconds")
     if hasattr(config, "workerinput"):
         # A worker has told all when it ends. But Python would first take apart torch and 13,000 tests, and the run
         # waits. Forks of a worker end without this.

@@ -173,6 +173,9 @@ class Entry:
 
     def _complete(self) -> None:
         """Write the record of the files."""
+        # Else Python makes it at the import, for all whom the umask lets write.
+        for package in {file.parent for file in self.folder.rglob("*.py")}:
+            (package / "__pycache__").mkdir(exist_ok=True)
         private.close(self.place)
         files = (f for f in sorted(self.folder.rglob("*")) if f.is_file())
         made = {str(f.relative_to(self.folder)): digest_of(f) for f in files}

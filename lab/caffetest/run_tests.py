@@ -27,7 +27,7 @@ class TwisterServices(services.Services):
     def random(self, kind, address, count, dtype, device, a, b):
         if count:
             at = int(self.ffi.cast("uintptr_t", address))
-            values = services.view_memory(self.ffi, at, count, self.dtypes[dtype], device)
+            values = services.view_memory(at, count, self.dtypes[dtype], services.place(device))
             drawn = self.twister.fill(kind, count, dtype, a, b).view(NUMPY[dtype])
             values.copy_(torch.from_numpy(drawn))
         return 1

@@ -42,7 +42,9 @@ def test_a_library_runs_without_the_front(built):
 
 def test_an_imported_module_says_where_its_library_is(built):
     """Beside it is the library for GPUs. Python sets __file__ after the import."""
-    script = "import torch; from cuffi.old_torch import aten_library as a; a.join = lambda m, file: print(file)"
+    script = (
+        "import torch; from cuffi.old_torch import aten_library as a; a.join = lambda m, file: print(file)"
+    )
     (built / "place.py").write_text(f"{script}\nimport cell_cpp; print(cell_cpp.__file__)\n")
     said, wanted = run(built, "place.py").stdout.split()
     assert os.path.samefile(said, wanted)

@@ -33,7 +33,9 @@ def test_a_net_is_shown(asked, monkeypatch, capsys):
     note, title = [line.strip() for line in said.splitlines() if line.strip()][:2]
     assert note == "Normalize: torch computes it, as weiliu89/caffe, ssd does" and title == "[b]small"
     where = "cuda" if torch.cuda.is_available() else "cpu"
-    total = f"5 layers, 117 parameters, loaded in 1.0 s; forward 4000.0 ms on {where}. Inputs: in. Outputs: sum."
+    total = (
+        f"5 layers, 117 parameters, loaded in 1.0 s; forward 4000.0 ms on {where}. Inputs: in. Outputs: sum."
+    )
     assert total in said and re.search(r"net = caffe_net\('\S+x.prototxt'\)\nout = net\(\.\.\.\)\n", said)
 
 
