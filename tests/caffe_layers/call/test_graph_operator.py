@@ -175,7 +175,7 @@ def test_a_package_of_aotinductor(tmp_path):
         torch._inductor.aoti_compile_and_package(program, package_path=package, inductor_configs=options)
     environment = {"PATH": "", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
     done = python_with_torch.run([sys.executable, "-c", LOADED, package, values], env=environment)
-    assert done.stdout == "the same\n", done.stderr
+    assert (done.returncode, done.stdout) == (0, "the same\n"), done.stderr
 
 
 class Network(torch.nn.Module):
