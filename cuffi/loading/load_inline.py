@@ -58,7 +58,8 @@ def load_inline(
         A module with the functions, and `layer`, the Layer for `operator`. Pass tensors for C's pointers; `dtype` and
         `stream` are filled in.
 
-    A kernel that gets no launcher, because C cannot pass its parameters, is named in a RuntimeWarning.
+    A kernel that gets no launcher, because C cannot pass its parameters, is named in a RuntimeWarning. So is an
+    `extern "C"` function that Python cannot call, if the file has none that it can: then its kernels get launchers.
 
     Raises:
         CaffeTypeError, CaffeValueError: an argument is wrong.
@@ -103,9 +104,7 @@ def load_inline(
     entry = recipe.built()
     if declarations is None:
         for line in (entry.folder / "left_out").read_text().splitlines():
-            warnings.warn(
-                f"load_inline: {name}: a kernel without a launcher: {line}", RuntimeWarning, stacklevel=2
-            )
+            warnings.warn(f"load_inline: {name}: {line}", RuntimeWarning, stacklevel=2)
     return imported(name, entry, entry.folder, wrap=recipe.watch(entry))
 
 

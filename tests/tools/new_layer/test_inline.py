@@ -50,3 +50,25 @@ __global__ void add(const float4* bias, const double2* x, float* y, const float3
         *["// bias may be NULL", "// bias: aligned to 16 bytes", "// x: aligned to 16 bytes"],
     ]
     assert "y: aligned" not in header and "z: aligned" not in header
+
+
+@pytest.mark.parametrize(
+    ("head", "why"),
+    [
+        ("void solve(const float* x, float* y, size_t n)", "does not return int, a status"),
+        ("int solve(const float* x, float* y, size_t n, cudaStream_t stream)", "takes a cudaStream_t"),
+        ("int solve(const __half* x, float* y)", "takes a __half"),
+        ("int solve(const float* x, float* y, unsigned long long n, void* stream)", ""),
+        ("int64_t solve(const uint16_t *x, bool y)", ""),
+        ("int solve(void)", ""),
+    ],
+)
+def test_functions_that_python_cannot_call_leave_the_kernels(head, why):
+    kernel = "__global__ void twice(float* x) { *x *= 2; }\n"
+    function = f'extern "C" {head} {{ twice<<<1, 1>>>(nullptr); return 0; }}\n'
+    header, _, without = completed("k", kernel + function, "k.cu")
+    assert ("int k_twice(" in header) == bool(why)
+    assert ("solve" in header) == (not why)
+    assert len(without) == bool(why) and all(f"solve is not called from Python: it {why}" in x for x in without)
+    # Without kernels there is nothing else to call: build_ffi.py says what is wrong.
+    assert "solve" in completed("k", function.replace("twice<<<1, 1>>>(nullptr);", ""), "k.cu")[0]
