@@ -61,7 +61,8 @@ class Project:
 class Gathered(NamedTuple):
     """A file with its headers."""
 
-    text: bytes
+    original: bytes
+    text: bytes  # with the headers' places in its lines
     headers: dict[PurePosixPath, bytes]  # by their paths in a layer's folder
     paths: dict[PurePosixPath, Path]  # theirs in the project
     root: Path  # the last folder in which headers were searched
@@ -99,7 +100,7 @@ def with_headers(file: Path) -> Gathered:
 
         written[places[source]] = INCLUDE.sub(renamed, text)
     paths = {place: header for header, place in places.items() if header != file}
-    return Gathered(written.pop(places[file]), written, paths, project.folders[-1])
+    return Gathered(texts[file], written.pop(places[file]), written, paths, project.folders[-1])
 
 
 def _name(match) -> tuple[str, bool]:

@@ -17,6 +17,8 @@ from .loaded import imported
 from .recipe import Recipe, check_name, settings_for
 from .run_make import CaffeBuildError
 
+STAYS = 3  # tools/new_layer/host_trim.py
+LEFT_OUT = "host code that does not compile here is left out: "
 PROLOGUE = b'#include "caffe_cuda_macro.h"\n'
 
 # Words of an extension of torch/extension.h, and of its kernels.
@@ -59,7 +61,9 @@ def load_inline(
         `stream` are filled in.
 
     A kernel that gets no launcher, because C cannot pass its parameters, is named in a RuntimeWarning. So is an
-    `extern "C"` function that Python cannot call, if the file has none that it can: then its kernels get launchers.
+    `extern "C"` function that Python cannot call, if the file has none that it can: then its kernels get launchers. For
+    these, host code that does not compile or link here (a main() with cuBLAS, a function of another file) is left out,
+    with a RuntimeWarning.
 
     Raises:
         CaffeTypeError, CaffeValueError: an argument is wrong.
@@ -92,7 +96,7 @@ def load_inline(
         if declarations is None:
             _complete(staged / f"{name}.cu")
 
-    lines = given.text.decode(errors="replace").split("\n")
+    lines = given.original.decode(errors="replace").split("\n")
 
     def shown(text: str, sources: Path) -> str:
         for place, path in given.paths.items():
@@ -100,7 +104,10 @@ def load_inline(
         root = given.root if isinstance(cuda_source, os.PathLike) else None
         return _in_users_lines(text, sources / folder / name, shown_as, lines) + _missing(text, root)
 
-    recipe = Recipe(name, files, folder, settings, chosen, prepare, shown)
+    def mended(staged: Path, errors: str) -> bool:
+        return declarations is None and _without_host_code(staged, errors)
+
+    recipe = Recipe(name, files, folder, settings, chosen, prepare, mended, shown)
     entry = recipe.built()
     if declarations is None:
         for line in (entry.folder / "left_out").read_text().splitlines():
@@ -121,7 +128,7 @@ def _check(name, cuda_source, declarations) -> None:
 def _read(name: str, cuda_source) -> tuple[Gathered, str]:
     """The source with its headers, and what errors call it."""
     if isinstance(cuda_source, str):
-        return Gathered(cuda_source.encode(), {}, {}, Path()), f"{name}.cu"
+        return Gathered(cuda_source.encode(), cuda_source.encode(), {}, {}, Path()), f"{name}.cu"
     path = Path(cuda_source).expanduser().absolute()
     try:
         return with_headers(path), str(path)
@@ -137,6 +144,24 @@ def _complete(source: Path) -> None:
     done = subprocess.run(command, cwd=toolkit.root(), capture_output=True, text=True, errors="replace")
     if done.returncode:
         raise CaffeBuildError((done.stdout + done.stderr).strip())
+
+
+def _without_host_code(staged: Path, errors: str) -> bool:
+    """Leave out the host code that has these errors, if launchers were made: they need the kernels alone."""
+    if b"\n// Made by load_inline: " not in (staged / f"{staged.name}.cu").read_bytes():
+        return False
+    command = [sys.executable, "-m", "tools.new_layer.host_trim", str(staged)]
+    done = subprocess.run(
+        command, cwd=toolkit.root(), input=errors, capture_output=True, text=True, errors="replace"
+    )
+    if done.returncode not in (0, STAYS):
+        raise CaffeBuildError(done.stderr.strip())
+    *before, last = ["", *(staged / "left_out").read_text().splitlines()]
+    if done.returncode == 0:
+        before, last = ([*before, last], LEFT_OUT) if not last.startswith(LEFT_OUT) else (before, last)
+        last += ", ".join([""] * last.endswith(")") + done.stdout.splitlines())
+        (staged / "left_out").write_text("\n".join([*before, last]).lstrip("\n") + "\n")
+    return done.returncode == 0
 
 
 def _missing(text: str, root: Path | None) -> str:

@@ -43,7 +43,7 @@ def written(place: Path, text: str) -> Path:
 def test_where_headers_lie(project, header, include, is_found):
     written(project / header, TWICE)
     file = written(project / "kernels/softmax/softmax.cu", f"#include {include}\n")
-    text, headers, *_ = with_headers(file)
+    _, text, headers, *_ = with_headers(file)
     assert list(headers.values()) == [TWICE.encode()] * is_found
     assert (text == file.read_bytes()) == (not is_found)
 
@@ -52,7 +52,7 @@ def test_a_name_that_two_files_have_is_not_guessed(project):
     for folder in ("a/x", "b/x"):
         written(project / folder / "mine/common.h", TWICE)
     file = written(project / "k.cu", '#include "mine/common.h"\n')
-    assert with_headers(file) == (file.read_bytes(), {}, {}, project)
+    assert with_headers(file) == (file.read_bytes(), file.read_bytes(), {}, {}, project)
 
 
 def test_headers_include_headers(project, cache):
@@ -86,3 +86,35 @@ def test_a_missing_header_is_named(project, cache):
 def test_a_path_that_is_no_file(tmp_path):
     with pytest.raises(CaffeValueError, match=r"cuda_source: .*gone.cu: No such file"):
         load_inline("k", tmp_path / "gone.cu")
+
+
+def test_host_code_that_does_not_compile_is_left_out(project, cache):
+    """A program around kernels, as projects have it: with cuBLAS, and a function of another file."""
+    written(
+        project / "common.h",
+        "#include <cublas_v2.h>\n#ifdef ENABLE_HALF\ntypedef half real;\n#else\ntypedef float real;\n#endif\n"
+        "static cublasHandle_t handle;\n"
+        "void check(cublasStatus_t status) { if (status != CUBLAS_STATUS_SUCCESS) throw 1; }\n",
+    )
+    text = """#define ENABLE_HALF
+#include "common.h"
+__global__ void twice(const real* x, real* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = __hadd(x[i], x[i]);
+}
+void other(real*);
+void run(const real* x, real* y, int n) {
+  twice<<<(n + 31) / 32, 32>>>(x, y, n);
+  other(y);
+}
+int main() { check(cublasCreate(&handle)); run(nullptr, nullptr, 3); }
+"""
+    with pytest.warns(RuntimeWarning, match=r"left out: .*cublas_v2.h.*.*main \(line 12\).*run \(line 8\)"):
+        module = load_inline("y", written(project / "y.cu", text), backends="host")
+    x = torch.arange(100, dtype=torch.float16)
+    y = torch.zeros_like(x)
+    module.twice(x, y, 100)  # the grid is the launch's
+    assert torch.equal(y, 2 * x)
+    broken = written(project / "z.cu", text.replace("__hadd(x[i]", "__hadd(z[i]"))
+    with pytest.raises(CaffeBuildError, match=r"z.cu:5:\d+: error: .z. was not declared"):
+        load_inline("y", broken, backends="host")

@@ -71,7 +71,8 @@ NAME = re.compile(r"\w+(?=\()")
 STATUS = re.compile(r"(const )?(int|int64_t) \w+\(")
 OF_C = re.compile(
     r"(const|void|_?bool|char|short|int|long|float|double|unsigned|signed|struct|size_t|ssize_t|u?intptr_t|ptrdiff_t"
-    r"|u?int(8|16|32|64)_t|[Cc]affe\w*)\Z", re.I
+    r"|u?int(8|16|32|64)_t|[Cc]affe\w*)\Z",
+    re.I,
 )
 
 

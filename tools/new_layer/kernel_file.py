@@ -10,6 +10,7 @@ it declare at namespace level. Code that the preprocessor drops counts for nothi
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -67,7 +68,12 @@ def kernels_of(text: str, path: str) -> KernelFile:
     """Read the text of a file, as tools.files.read returns it."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     unit = Unit(text, path, replaced=PROVIDED)
-    declared = {source: declared_in(source) for source in unit.sources}
+    defined = {source: macros_defined(source) for source in unit.sources}
+    declared = {
+        # What other files define counts here, too: a file may choose by a macro for the headers below it.
+        source: declared_in(source, set().union(*defined.values()) - defined[source])
+        for source in unit.sources
+    }
     types, constants, aliases = set(), {}, {}
     for source, several in declared.items():
         types |= {name for one in several for name in type_names(one.text)}
@@ -115,9 +121,15 @@ def template_parameters(source: Source, function: Function) -> list[list[Token]]
 # ----------------------------------------------------------------------------------- what is declared
 
 
-def declared_in(source: Source) -> list[Declared]:
-    """The file's functions and declarations that are compiled."""
-    tokens, dropped = source.lexed.tokens, dropped_in(source)
+def macros_defined(source: Source) -> set[str]:
+    """The macros that a file defines where it is compiled."""
+    dropped = dropped_in(source)
+    return {m.tokens[0].text for m in source.macros if not any(a <= m.start < b for a, b in dropped)}
+
+
+def declared_in(source: Source, defined: Iterable[str] = ()) -> list[Declared]:
+    """The file's functions and declarations that are compiled, if other files define these macros."""
+    tokens, dropped = source.lexed.tokens, dropped_in(source, defined)
     found = []
     for kind, first, last, scope in source.parts:
         start, end = tokens[first].start, tokens[last].end
@@ -126,9 +138,9 @@ def declared_in(source: Source) -> list[Declared]:
     return found
 
 
-def dropped_in(source: Source) -> list[tuple[int, int]]:
-    """The ranges of the text that the preprocessor drops. A macro that the file does not define is undefined."""
-    defined: set[str] = set()
+def dropped_in(source: Source, others: Iterable[str] = ()) -> list[tuple[int, int]]:
+    """The ranges of the text that the preprocessor drops. A macro that no file defines is undefined."""
+    defined = set(others)
     stack: list[list] = []  # [is the outside active, was a branch active, is this branch active]
     found, at = [], 0
     for item in items(source.text):
@@ -177,7 +189,7 @@ ENUM = re.compile(r"\benum\s+(?:class\s+|struct\s+)?(\w+)")
 # Words of types that need no header.
 BUILTIN = re.compile(
     r"(const|volatile|unsigned|signed|void|bool|char|short|int|long|float|double|size_t|ptrdiff_t"
-    r"|u?int(8|16|32|64)?(_t)?|u?(char|short|int|long|longlong|float|double)[1234]|__restrict(__)?|restrict|typename|struct|enum|dim3)\Z"
+    r"|u?int(8|16|32|64)?(_t)?|u?(char|short|int|long|longlong|float|double)[1234]|(__)?half2?|(__)?nv_bfloat162?|__restrict(__)?|restrict|typename|struct|enum|dim3)\Z"
 )
 
 

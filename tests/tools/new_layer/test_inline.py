@@ -69,6 +69,8 @@ def test_functions_that_python_cannot_call_leave_the_kernels(head, why):
     header, _, without = completed("k", kernel + function, "k.cu")
     assert ("int k_twice(" in header) == bool(why)
     assert ("solve" in header) == (not why)
-    assert len(without) == bool(why) and all(f"solve is not called from Python: it {why}" in x for x in without)
+    assert len(without) == bool(why) and all(
+        f"solve is not called from Python: it {why}" in x for x in without
+    )
     # Without kernels there is nothing else to call: build_ffi.py says what is wrong.
     assert "solve" in completed("k", function.replace("twice<<<1, 1>>>(nullptr);", ""), "k.cu")[0]
