@@ -59,7 +59,7 @@ class KernelFile:
     left_out: list[tuple[str, str]]  # (kernel, why it cannot be launched)
     constants: dict[str, str]  # by name, macros and constants that launches may use: their qualified names
     types: set[str]  # types that the file defines
-    enums: set[str]  # those of them that are enums
+    enums: dict[str, list[str]]  # those of them that are enums, with the qualified names of their values
     aliases: dict[str, str]  # names that it gives to C++'s own types
     symbols: dict[str, list[Symbol]]  # by kernel, the variables that it reads and the host code fills
 
@@ -95,7 +95,7 @@ def kernels_of(text: str, path: str) -> KernelFile:
         left_out,
         constants,
         types,
-        {name for source in unit.sources for name in ENUM.findall(source.text)} & types,
+        {name: values for several in declared.values() for one in several for name, values in _enum(one)},
         aliases,
         _symbols_of_kernels(unit),
     )
@@ -185,7 +185,9 @@ def type_names(text: str) -> set[str]:
     return names
 
 
-ENUM = re.compile(r"\benum\s+(?:class\s+|struct\s+)?(\w+)")
+ENUM = re.compile(
+    r"(?:typedef\s+)?enum\b(\s+class\b|\s+struct\b)?\s*(\w*)[^{;()]*\{([^{}]*)\}\s*(\w*)", re.DOTALL
+)
 # Words of types that need no header.
 BUILTIN = re.compile(
     r"(const|volatile|unsigned|signed|void|bool|char|short|int|long|float|double|size_t|ptrdiff_t"
@@ -260,6 +262,24 @@ def _is_arithmetic(source: Source, function: Function) -> bool:
     )
 
 
+def _enum(one: Declared) -> list[tuple[str, list[str]]]:
+    """The name and the values of the enum that a declaration defines; none for another declaration."""
+    if not (found := ENUM.match(_without_comments(one.text))):
+        return []
+    scoped, own, inside, after = found.groups()
+    name = after if one.text.startswith("typedef") else own
+    prefix = f"{one.scope}{name}::" if scoped else one.scope
+    return [(name, [prefix + value for value in _values_of_enum(inside)])] if name else []
+
+
+def _values_of_enum(inside: str) -> list[str]:
+    return re.findall(r"(?:\A|,)\s*(\w+)", re.sub(r"\([^()]*\)", "", inside))
+
+
+def _without_comments(text: str) -> str:
+    return re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
+
+
 NUMBER = re.compile(
     r"(?:(?:static|inline|const|constexpr|unsigned|signed|long|short|std::)\s+|std::)*"
     r"(?:int|unsigned|long|short|auto|size_t|u?int\d+_t)(?:\s+const)?\s+(?=\w+\s*(?:[={]|\())"
@@ -268,9 +288,9 @@ NUMBER = re.compile(
 
 def _numbers_of(declaration: str) -> list[str]:
     """The names of a declaration's whole numbers: variables with a value, and an enum's constants."""
-    text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", declaration, flags=re.DOTALL)
-    if enum := re.match(r"enum\b(?!\s+(?:class|struct)\b)[^{;]*\{(.*)\}", text, re.DOTALL):
-        return re.findall(r"(?:\A|,)\s*(\w+)", re.sub(r"\([^()]*\)", "", enum[1]))
+    text = _without_comments(declaration)
+    if enum := ENUM.match(text):
+        return [] if enum[1] else _values_of_enum(enum[3])
     if not (head := NUMBER.match(text)) or "__device__" in text or "__constant__" in text:
         return []
     return re.findall(r"(?:\A|,)\s*(\w+)\s*[={]", re.sub(r"\([^()]*\)", "", text[head.end() :]))

@@ -74,3 +74,16 @@ def test_functions_that_python_cannot_call_leave_the_kernels(head, why):
     )
     # Without kernels there is nothing else to call: build_ffi.py says what is wrong.
     assert "solve" in completed("k", function.replace("twice<<<1, 1>>>(nullptr);", ""), "k.cu")[0]
+
+
+def test_a_template_of_an_enum_is_made_for_all_its_values():
+    text = """
+typedef enum { Lower = 'L', Upper = 'U' } Uplo;
+namespace a { enum class Mode { fast /* , slow */, exact = 7 }; }
+template <Uplo uplo, a::Mode mode> __global__ void k(float* x, Uplo other) { *x = uplo + int(mode) + other; }
+"""
+    header, source, without = completed("e", text.replace("a::Mode mode", "Mode mode"), "e.cu")
+    assert not without
+    assert "int e_k(float *x, int other, int uplo, int mode," in header
+    assert "uplo == static_cast<int>(Lower) && mode == static_cast<int>(a::Mode::fast)" in source
+    assert "static_cast<Uplo>(other)" in source
