@@ -1,5 +1,6 @@
-"""load_inline: build a string of CUDA as a layer, and import it."""
+"""load_inline: build a string or a file of CUDA as a layer, and import it."""
 
+import os
 import re
 import subprocess
 import sys
@@ -11,10 +12,13 @@ from types import ModuleType
 from ..base.providers import providers
 from ..runtime import CaffeTypeError, CaffeValueError
 from . import races, toolkit
+from .headers import FOLDERS, Gathered, with_headers
 from .loaded import imported
 from .recipe import Recipe, check_name, settings_for
 from .run_make import CaffeBuildError
 
+STAYS = 3  # tools/new_layer/host_trim.py
+LEFT_OUT = "host code that does not compile here is left out: "
 PROLOGUE = b'#include "caffe_cuda_macro.h"\n'
 
 # Words of an extension of torch/extension.h, and of its kernels.
@@ -33,7 +37,7 @@ def load_inline(
     sanitize: str | None = None,
     **of_torch,
 ) -> ModuleType:
-    """Build a string of CUDA and import it. If the cache has the build, no compiler starts.
+    """Build a string or a file of CUDA and import it. If the cache has the build, no compiler starts.
 
     torch's own load_inline(name, cpp_sources, cuda_sources, functions=[...]) has the same name: a call with one of its
     arguments, or with a string that includes torch/extension.h or names torch::Tensor, is that
@@ -41,7 +45,9 @@ def load_inline(
 
     Args:
         name: the layer's name. Error messages and torch's names of its operators begin with it.
-        cuda_source: the content of a .cu. Caffe's macros are included. If it exports functions (`extern "C" int
+        cuda_source: the content of a .cu, or the path of one (a pathlib.Path), whose headers are found beside it, in
+            the folders above it up to its repository's, in their include, src and inc, and anywhere in the
+            repository if one file alone ends so. Caffe's macros are included. If it exports functions (`extern "C" int
             foo(const float* x, float* y, int64_t count, void* stream)`), the module has these. If it has only kernels,
             the module has a launcher for each: for the kernel `Twice` of the layer `mine` it is `mine_twice`, and
             `m.Twice`, `m.twice` and `m.twice_kernel` find it. A kernel `MineTwice` has `mine_twice`, too, `mine` has
@@ -54,7 +60,10 @@ def load_inline(
         A module with the functions, and `layer`, the Layer for `operator`. Pass tensors for C's pointers; `dtype` and
         `stream` are filled in.
 
-    A kernel that gets no launcher, because C cannot pass its parameters, is named in a RuntimeWarning.
+    A kernel that gets no launcher, because C cannot pass its parameters, is named in a RuntimeWarning. So is an
+    `extern "C"` function that Python cannot call, if the file has none that it can: then its kernels get launchers. For
+    these, host code that does not compile or link here (a main() with cuBLAS, a function of another file) is left out,
+    with a RuntimeWarning.
 
     Raises:
         CaffeTypeError, CaffeValueError: an argument is wrong.
@@ -73,11 +82,13 @@ def load_inline(
         }
         return cpp_extension.load_inline(name, **(given | of_torch), arch=arch, backends=backends)
     _check(name, cuda_source, declarations)
+    given, shown_as = _read(name, cuda_source)
     sanitized, backends = races.settings_of("load_inline", sanitize, backends)
     settings, chosen = settings_for("load_inline", arch, backends, sanitized)
     folder = PurePosixPath(name)
     # The macros are included by a file of their own, so that each line of the .cu has its number in the string.
-    files = {folder / f"{name}.cu": cuda_source.encode(), folder / "prologue.h": PROLOGUE}
+    files = {folder / f"{name}.cu": given.text, folder / "prologue.h": PROLOGUE}
+    files |= {folder / place: content for place, content in given.headers.items()}
     if declarations is not None:
         files[folder / f"{name}.h"] = declarations.encode()
 
@@ -85,26 +96,46 @@ def load_inline(
         if declarations is None:
             _complete(staged / f"{name}.cu")
 
-    def shown(text: str, sources: Path) -> str:
-        return _in_users_lines(text, sources / folder / name, cuda_source)
+    lines = given.original.decode(errors="replace").split("\n")
 
-    recipe = Recipe(name, files, folder, settings, chosen, prepare, shown)
+    def shown(text: str, sources: Path) -> str:
+        for place, path in given.paths.items():
+            text = text.replace(str(sources / folder / place), str(path))
+        root = given.root if isinstance(cuda_source, os.PathLike) else None
+        return _in_users_lines(text, sources / folder / name, shown_as, lines) + _missing(text, root)
+
+    def mended(staged: Path, errors: str) -> bool:
+        return declarations is None and _without_host_code(staged, errors)
+
+    recipe = Recipe(name, files, folder, settings, chosen, prepare, mended, shown)
     entry = recipe.built()
     if declarations is None:
         for line in (entry.folder / "left_out").read_text().splitlines():
-            warnings.warn(
-                f"load_inline: {name}: a kernel without a launcher: {line}", RuntimeWarning, stacklevel=2
-            )
+            warnings.warn(f"load_inline: {name}: {line}", RuntimeWarning, stacklevel=2)
     return imported(name, entry, entry.folder, wrap=recipe.watch(entry))
 
 
 def _check(name, cuda_source, declarations) -> None:
     check_name("load_inline", name)
     for argument, value in (("cuda_source", cuda_source), ("declarations", declarations)):
-        if not isinstance(value, str) and not (value is None and argument == "declarations"):
+        path = argument == "cuda_source" and isinstance(value, os.PathLike)
+        if not (isinstance(value, str) or path or (value is None and argument == "declarations")):
             raise CaffeTypeError(f"load_inline: {argument}: expected a string, got {value!r}"[:200])
-    if not cuda_source.strip():
+    if isinstance(cuda_source, str) and not cuda_source.strip():
         raise CaffeValueError("load_inline: cuda_source: expected CUDA, got an empty string")
+
+
+def _read(name: str, cuda_source) -> tuple[Gathered, str]:
+    """The source with its headers, and what errors call it."""
+    if isinstance(cuda_source, str):
+        return Gathered(cuda_source.encode(), cuda_source.encode(), {}, {}, Path()), f"{name}.cu"
+    path = Path(cuda_source).expanduser().absolute()
+    try:
+        return with_headers(path), str(path)
+    except OSError as error:
+        raise CaffeValueError(
+            f"load_inline: cuda_source: {error.filename or path}: {error.strerror}"
+        ) from None
 
 
 def _complete(source: Path) -> None:
@@ -115,15 +146,48 @@ def _complete(source: Path) -> None:
         raise CaffeBuildError((done.stdout + done.stderr).strip())
 
 
-def _in_users_lines(text: str, stem: Path, source: str) -> str:
-    """The compiler's text, with the string's name, and with each line of it that an error names.
+def _without_host_code(staged: Path, errors: str) -> bool:
+    """Leave out the host code that has these errors, if launchers were made: they need the kernels alone."""
+    if b"\n// Made by load_inline: " not in (staged / f"{staged.name}.cu").read_bytes():
+        return False
+    command = [sys.executable, "-m", "tools.new_layer.host_trim", str(staged)]
+    done = subprocess.run(
+        command, cwd=toolkit.root(), input=errors, capture_output=True, text=True, errors="replace"
+    )
+    if done.returncode not in (0, STAYS):
+        raise CaffeBuildError(done.stderr.strip())
+    *before, last = ["", *(staged / "left_out").read_text().splitlines()]
+    if done.returncode == 0:
+        before, last = ([*before, last], LEFT_OUT) if not last.startswith(LEFT_OUT) else (before, last)
+        last += ", ".join([""] * last.endswith(")") + done.stdout.splitlines())
+        (staged / "left_out").write_text("\n".join([*before, last]).lstrip("\n") + "\n")
+    return done.returncode == 0
+
+
+def _missing(text: str, root: Path | None) -> str:
+    """Where a header was searched, if a compiler found none."""
+    if not re.search(r"fatal error: .*: No such file", text):
+        return ""
+    if root is None:
+        return "\nA string has no folder: pass the file's path, pathlib.Path(...), and its headers are found."
+    return (
+        f"\nHeaders are searched in the file's folder, in those above it up to {root}, and in their "
+        f"{', '.join(FOLDERS[1:])}; in a repository anywhere, if one file alone ends so."
+    )
+
+
+def _in_users_lines(text: str, stem: Path, shown_as: str, lines: list[str]) -> str:
+    """The compiler's text, with the source's name, and with each line of it that an error names.
 
     Args:
-        stem: the path of the string's file without its suffix.
+        stem: the path of the built file without its suffix.
+        shown_as: the name that the user knows.
+        lines: of the source.
     """
     # Compilers name a place as "file.cu:3:5:" (g++) or "file.cu(3):" (nvcc).
     place = re.compile(rf"{re.escape(str(stem))}(\.cu|\.h)([:(])(\d+)")
-    lines, result, named = source.split("\n"), [], {}
+    result: list[str] = []
+    named: dict[int, bool] = {}
     for line in text.split("\n"):
         if found := place.search(line):
             number = int(found[3])
@@ -131,7 +195,7 @@ def _in_users_lines(text: str, stem: Path, source: str) -> str:
                 line = place.sub("a launcher made for it", line, count=1)
             else:
                 named[number] = named.get(number) or found[1] == ".cu"
-        result.append(line.replace(str(stem), stem.name))
+        result.append(line.replace(f"{stem}.cu", shown_as).replace(str(stem), stem.name))
     # nvcc does not quote the line.
     shown = "\n".join(result)
     own = [n for n, in_source in named.items() if in_source and lines[n - 1].strip() not in shown]

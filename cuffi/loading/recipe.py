@@ -34,6 +34,8 @@ def __dir__() -> list[str]:
     return ["layer", *layer.library(layer.backends()[0]).signatures]
 '''
 
+# How often make runs for sources that can be mended.
+MOST_ATTEMPTS = 12
 # The most letters of a name: file names, which have at most 255 letters, contain it.
 MOST_LETTERS = 100
 
@@ -49,6 +51,7 @@ class Recipe:
         settings: make's settings, by name.
         backends: the names of the backends to build.
         prepare: completes the written files before make runs. It gets the layer's folder.
+        mended: changes the written files so that these errors go away. It gets the layer's folder; False if it cannot.
         shown: replaces names of built files in an error's text by the user's.
     """
 
@@ -58,6 +61,7 @@ class Recipe:
     settings: dict[str, str]
     backends: tuple[str, ...]
     prepare: Callable[[Path], None] = lambda folder: None
+    mended: Callable[[Path, str], bool] = lambda folder, errors: False
     shown: Callable[[str, Path], str] = lambda text, sources: text
 
     def key(self) -> str:
@@ -93,13 +97,26 @@ class Recipe:
             own = {"LAYERS_DIR": str(folder.parent), "LAYERS": self.name}
             own |= {"BUILD": str(entry.for_make(entry.build)), "PYTHON": sys.executable}
             own |= {"BACKENDS": " ".join(self.backends), "CORE": core_in(entry.cache)}
-            make(["libraries"], self.settings | own, progress, lock)
+            self._make(folder, own, progress, lock)
         except CaffeBuildError as error:
             raise CaffeBuildError(
                 f"{self.name} does not build:\n{self.shown(error.output, sources)}"
             ) from None
         if not (folder / "__init__.py").exists():
             (folder / "__init__.py").write_text(INIT.format(name=self.name))
+
+    def _make(self, folder: Path, own: dict[str, str], progress: Progress, lock: int) -> None:
+        """Run make; again, as long as what fails can be mended. The error has the first and the last output."""
+        outputs: list[str] = []
+        for _ in range(MOST_ATTEMPTS):
+            try:
+                return make(["libraries"], self.settings | own, progress, lock)
+            except CaffeBuildError as error:
+                outputs.append(error.output)
+                if not self.mended(folder, error.output):
+                    break
+        last = f"\nWithout the code that has these errors:\n{outputs[-1]}" if len(outputs) > 1 else ""
+        raise CaffeBuildError(outputs[0] + last)
 
 
 def core_in(place: Path) -> str:

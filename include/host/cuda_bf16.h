@@ -1,7 +1,7 @@
 // CUDA's bfloat16 for a host compiler.
 #pragma once
 
-#include "cuda_halves.h"
+#include "cuda_fp16.h"
 
 typedef cuda_host::Half<cuffi::types::half_detail::Brain> __nv_bfloat16;
 typedef cuda_host::Half2<cuffi::types::half_detail::Brain> __nv_bfloat162;

@@ -3,6 +3,13 @@
 #ifndef CAFFE_HOST_CUDA_RUNTIME_H_
 #define CAFFE_HOST_CUDA_RUNTIME_H_
 
+// nvcc's own includes these, and files rely on it.
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <new>
+#include <utility>
+
 #include "cuda_words.h"
 // These headers use the names of cuda_words.h.
 #include "cuda_api.h"

@@ -236,6 +236,9 @@ class _Maker:
             else:
                 values = values or ([default] if default else [])
                 known = [v for v in values if re.fullmatch(r"-?\d+[uUlL]*", v) or v in self.file.constants]
+                if kind in self.file.enums:
+                    choices[name] = self.file.enums[kind]
+                    continue
                 if not known or kind not in C_TYPES:
                     raise NoLauncher(f"has a template parameter {kind} {name} whose values are unknown")
                 choices[name] = [self.file.constants.get(v, v) for v in known]
@@ -258,6 +261,8 @@ class _Maker:
         for name in free:
             kind = "bool" if choices[name] == ["true", "false"] else "int"
             exported[name] = self.own(kind, name).name
+        kinds = {name: kind for kind, name, _ in self.template}
+        whole = {n: "static_cast<int>({})" if kinds[n] in self.file.enums else "{}" for n in free}
         self.choices = choices
         self.chosen = {name: exported.get(name) or values[0] for name, values in choices.items()}
         instances = []
@@ -266,7 +271,7 @@ class _Maker:
             arguments = ", ".join(types.get(name) or chosen[name] for _, name, _ in self.template)
             tests = [
                 exported[n] if chosen[n] == "true" else f"!{exported[n]}" if chosen[n] == "false"
-                else f"{exported[n]} == {chosen[n]}"
+                else f"{exported[n]} == {whole[n].format(chosen[n])}"
                 for n in free
             ]  # fmt: skip
             instances.append((" && ".join(tests), arguments))

@@ -66,6 +66,28 @@ def exported(source: Source) -> list[tuple[int, str]]:
     return found
 
 
+# What a C function of a layer may return, and the words of its parameters' types.
+NAME = re.compile(r"\w+(?=\()")
+STATUS = re.compile(r"(const )?(int|int64_t) \w+\(")
+OF_C = re.compile(
+    r"(const|void|_?bool|char|short|int|long|float|double|unsigned|signed|struct|size_t|ssize_t|u?intptr_t|ptrdiff_t"
+    r"|u?int(8|16|32|64)_t|[Cc]affe\w*)\Z",
+    re.I,
+)
+
+
+def why_not_exported(declaration: str) -> str:
+    """Why Python cannot call a function that is `extern "C"`, in words; "" if it can."""
+    if not STATUS.match(declaration):
+        return "does not return int, a status"
+    parameters = declaration[declaration.index("(") + 1 : declaration.rindex(")")]
+    for parameter in parameters.split(","):
+        *words, _ = re.findall(r"\w+", parameter) or [""]
+        if found := next((word for word in words if not OF_C.match(word)), ""):
+            return f"takes a {found}, which C does not know"
+    return ""
+
+
 def said_above(source: Source, function: Function) -> list[tuple[int, str]]:
     """(line, text) of the lines of the comment above a function that describe its pointers."""
     above = source.text[: function.head].split("\n")
@@ -98,7 +120,7 @@ def header_of(declarations: list[tuple[int, str]]) -> str:
 
 
 def completed(name: str, text: str, path: str) -> tuple[str, str, list[str]]:
-    """(the header, the source with added launchers, the kernels without one: "name reason")."""
+    """(the header, the source with added launchers, lines about what Python cannot call)."""
     source = Source(text, path)
     words = (*source.includes(angles=True), *(token.text for token in source.lexed.tokens))
     if found := next(filter(OF_TORCH.match, words), None):
@@ -106,15 +128,21 @@ def completed(name: str, text: str, path: str) -> tuple[str, str, list[str]]:
             f"{found}: there are no torch headers here. Remove it, and the functions with torch::Tensor: "
             "each kernel gets a launcher"
         )
-    if declarations := exported(source):
+    declarations = exported(source)
+    functions = [text for _, text in declarations if not text.startswith("//")]
+    unfit = [(text, why) for text in functions if (why := why_not_exported(text))]
+    has_kernels = any(function.is_kernel for function in source.functions)
+    # With its functions all unfit, a file is a list of kernels. Otherwise build_ffi.py words what is wrong.
+    if declarations and not (has_kernels and len(unfit) == len(functions)):
         return header_of(declarations), text, []
     launchers, left_out = make_launchers(name, kernels_of(text, path))
     if not (launchers or left_out) and source.lexed.imbalances:
         at = source.lexed.imbalances[0].start
         raise NothingExported(f"this `{source.text[at]}` has no partner", source.lexed.position(at)[0])
-    without = [f"{kernel} {reason}" for kernel, reason in left_out]
+    without = [f"a kernel without a launcher: {kernel} {reason}" for kernel, reason in left_out]
+    without += [f"{re.search(NAME, text)[0]} is not called from Python: it {why}" for text, why in unfit]
     if not launchers:
-        why = "; ".join(without)
+        why = "; ".join(f"{kernel} {reason}" for kernel, reason in left_out)
         raise NothingExported(
             f"no launcher could be made for its kernels: {why}" if why else
             'it has neither a function that is `extern "C"` nor a kernel (`__global__`)'

@@ -10,6 +10,7 @@ it declare at namespace level. Code that the preprocessor drops counts for nothi
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -58,7 +59,7 @@ class KernelFile:
     left_out: list[tuple[str, str]]  # (kernel, why it cannot be launched)
     constants: dict[str, str]  # by name, macros and constants that launches may use: their qualified names
     types: set[str]  # types that the file defines
-    enums: set[str]  # those of them that are enums
+    enums: dict[str, list[str]]  # those of them that are enums, with the qualified names of their values
     aliases: dict[str, str]  # names that it gives to C++'s own types
     symbols: dict[str, list[Symbol]]  # by kernel, the variables that it reads and the host code fills
 
@@ -67,7 +68,12 @@ def kernels_of(text: str, path: str) -> KernelFile:
     """Read the text of a file, as tools.files.read returns it."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     unit = Unit(text, path, replaced=PROVIDED)
-    declared = {source: declared_in(source) for source in unit.sources}
+    defined = {source: macros_defined(source) for source in unit.sources}
+    declared = {
+        # What other files define counts here, too: a file may choose by a macro for the headers below it.
+        source: declared_in(source, set().union(*defined.values()) - defined[source])
+        for source in unit.sources
+    }
     types, constants, aliases = set(), {}, {}
     for source, several in declared.items():
         types |= {name for one in several for name in type_names(one.text)}
@@ -89,7 +95,7 @@ def kernels_of(text: str, path: str) -> KernelFile:
         left_out,
         constants,
         types,
-        {name for source in unit.sources for name in ENUM.findall(source.text)} & types,
+        {name: values for several in declared.values() for one in several for name, values in _enum(one)},
         aliases,
         _symbols_of_kernels(unit),
     )
@@ -115,9 +121,15 @@ def template_parameters(source: Source, function: Function) -> list[list[Token]]
 # ----------------------------------------------------------------------------------- what is declared
 
 
-def declared_in(source: Source) -> list[Declared]:
-    """The file's functions and declarations that are compiled."""
-    tokens, dropped = source.lexed.tokens, dropped_in(source)
+def macros_defined(source: Source) -> set[str]:
+    """The macros that a file defines where it is compiled."""
+    dropped = dropped_in(source)
+    return {m.tokens[0].text for m in source.macros if not any(a <= m.start < b for a, b in dropped)}
+
+
+def declared_in(source: Source, defined: Iterable[str] = ()) -> list[Declared]:
+    """The file's functions and declarations that are compiled, if other files define these macros."""
+    tokens, dropped = source.lexed.tokens, dropped_in(source, defined)
     found = []
     for kind, first, last, scope in source.parts:
         start, end = tokens[first].start, tokens[last].end
@@ -126,9 +138,9 @@ def declared_in(source: Source) -> list[Declared]:
     return found
 
 
-def dropped_in(source: Source) -> list[tuple[int, int]]:
-    """The ranges of the text that the preprocessor drops. A macro that the file does not define is undefined."""
-    defined: set[str] = set()
+def dropped_in(source: Source, others: Iterable[str] = ()) -> list[tuple[int, int]]:
+    """The ranges of the text that the preprocessor drops. A macro that no file defines is undefined."""
+    defined = set(others)
     stack: list[list] = []  # [is the outside active, was a branch active, is this branch active]
     found, at = [], 0
     for item in items(source.text):
@@ -173,11 +185,13 @@ def type_names(text: str) -> set[str]:
     return names
 
 
-ENUM = re.compile(r"\benum\s+(?:class\s+|struct\s+)?(\w+)")
+ENUM = re.compile(
+    r"(?:typedef\s+)?enum\b(\s+class\b|\s+struct\b)?\s*(\w*)[^{;()]*\{([^{}]*)\}\s*(\w*)", re.DOTALL
+)
 # Words of types that need no header.
 BUILTIN = re.compile(
     r"(const|volatile|unsigned|signed|void|bool|char|short|int|long|float|double|size_t|ptrdiff_t"
-    r"|u?int(8|16|32|64)?(_t)?|u?(char|short|int|long|longlong|float|double)[1234]|__restrict(__)?|restrict|typename|struct|enum|dim3)\Z"
+    r"|u?int(8|16|32|64)?(_t)?|u?(char|short|int|long|longlong|float|double)[1234]|(__)?half2?|(__)?nv_bfloat162?|__restrict(__)?|restrict|typename|struct|enum|dim3)\Z"
 )
 
 
@@ -248,6 +262,24 @@ def _is_arithmetic(source: Source, function: Function) -> bool:
     )
 
 
+def _enum(one: Declared) -> list[tuple[str, list[str]]]:
+    """The name and the values of the enum that a declaration defines; none for another declaration."""
+    if not (found := ENUM.match(_without_comments(one.text))):
+        return []
+    scoped, own, inside, after = found.groups()
+    name = after if one.text.startswith("typedef") else own
+    prefix = f"{one.scope}{name}::" if scoped else one.scope
+    return [(name, [prefix + value for value in _values_of_enum(inside)])] if name else []
+
+
+def _values_of_enum(inside: str) -> list[str]:
+    return re.findall(r"(?:\A|,)\s*(\w+)", re.sub(r"\([^()]*\)", "", inside))
+
+
+def _without_comments(text: str) -> str:
+    return re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
+
+
 NUMBER = re.compile(
     r"(?:(?:static|inline|const|constexpr|unsigned|signed|long|short|std::)\s+|std::)*"
     r"(?:int|unsigned|long|short|auto|size_t|u?int\d+_t)(?:\s+const)?\s+(?=\w+\s*(?:[={]|\())"
@@ -256,9 +288,9 @@ NUMBER = re.compile(
 
 def _numbers_of(declaration: str) -> list[str]:
     """The names of a declaration's whole numbers: variables with a value, and an enum's constants."""
-    text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", declaration, flags=re.DOTALL)
-    if enum := re.match(r"enum\b(?!\s+(?:class|struct)\b)[^{;]*\{(.*)\}", text, re.DOTALL):
-        return re.findall(r"(?:\A|,)\s*(\w+)", re.sub(r"\([^()]*\)", "", enum[1]))
+    text = _without_comments(declaration)
+    if enum := ENUM.match(text):
+        return [] if enum[1] else _values_of_enum(enum[3])
     if not (head := NUMBER.match(text)) or "__device__" in text or "__constant__" in text:
         return []
     return re.findall(r"(?:\A|,)\s*(\w+)\s*[={]", re.sub(r"\([^()]*\)", "", text[head.end() :]))

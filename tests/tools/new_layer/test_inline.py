@@ -50,3 +50,40 @@ __global__ void add(const float4* bias, const double2* x, float* y, const float3
         *["// bias may be NULL", "// bias: aligned to 16 bytes", "// x: aligned to 16 bytes"],
     ]
     assert "y: aligned" not in header and "z: aligned" not in header
+
+
+@pytest.mark.parametrize(
+    ("head", "why"),
+    [
+        ("void solve(const float* x, float* y, size_t n)", "does not return int, a status"),
+        ("int solve(const float* x, float* y, size_t n, cudaStream_t stream)", "takes a cudaStream_t"),
+        ("int solve(const __half* x, float* y)", "takes a __half"),
+        ("int solve(const float* x, float* y, unsigned long long n, void* stream)", ""),
+        ("int64_t solve(const uint16_t *x, bool y)", ""),
+        ("int solve(void)", ""),
+    ],
+)
+def test_functions_that_python_cannot_call_leave_the_kernels(head, why):
+    kernel = "__global__ void twice(float* x) { *x *= 2; }\n"
+    function = f'extern "C" {head} {{ twice<<<1, 1>>>(nullptr); return 0; }}\n'
+    header, _, without = completed("k", kernel + function, "k.cu")
+    assert ("int k_twice(" in header) == bool(why)
+    assert ("solve" in header) == (not why)
+    assert len(without) == bool(why) and all(
+        f"solve is not called from Python: it {why}" in x for x in without
+    )
+    # Without kernels there is nothing else to call: build_ffi.py says what is wrong.
+    assert "solve" in completed("k", function.replace("twice<<<1, 1>>>(nullptr);", ""), "k.cu")[0]
+
+
+def test_a_template_of_an_enum_is_made_for_all_its_values():
+    text = """
+typedef enum { Lower = 'L', Upper = 'U' } Uplo;
+namespace a { enum class Mode { fast /* , slow */, exact = 7 }; }
+template <Uplo uplo, a::Mode mode> __global__ void k(float* x, Uplo other) { *x = uplo + int(mode) + other; }
+"""
+    header, source, without = completed("e", text.replace("a::Mode mode", "Mode mode"), "e.cu")
+    assert not without
+    assert "int e_k(float *x, int other, int uplo, int mode," in header
+    assert "uplo == static_cast<int>(Lower) && mode == static_cast<int>(a::Mode::fast)" in source
+    assert "static_cast<Uplo>(other)" in source

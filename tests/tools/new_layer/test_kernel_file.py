@@ -102,4 +102,16 @@ __global__ void run(const real* x) {}
     assert file.constants == {
         "ROWS": "ROWS", "WIDE": "a::WIDE", "PLAIN": "PLAIN", "FAST": "FAST", "DEEP": "DEEP", "blocks_for": "blocks_for"
     }  # fmt: skip
-    assert file.enums == {"Mode"} and file.aliases["real"] == "float" and "real" in file.types
+    assert file.enums == {"Mode": ["PLAIN", "FAST"]} and file.aliases["real"] == "float" and "real" in file.types
+
+
+def test_a_macro_of_the_file_chooses_in_its_headers(tmp_path):
+    (tmp_path / "common.h").write_text(
+        "#ifndef COMMON\n#define COMMON\n#define HAS_COMMON\n"
+        "#if defined(ENABLE_BF16)\ntypedef __nv_bfloat16 real;\n#else\ntypedef float real;\n#endif\n#endif\n"
+    )
+    text = '#include "common.h"\n#ifdef HAS_COMMON\n__global__ void run(const real* x) {}\n#endif\n'
+    for macro, kind in (("", "float"), ("#define ENABLE_BF16\n", "__nv_bfloat16")):
+        file = kernels_of(macro + text, str(tmp_path / "x.cu"))
+        assert file.aliases["real"] == kind
+        assert [kernel.parameters[0].type for kernel, *_ in file.kernels] == [f"const {kind}*"]

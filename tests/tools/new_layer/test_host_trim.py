@@ -1,0 +1,118 @@
+"""Host code that does not compile here is left out, where kernels do not need it."""
+
+import pytest
+
+from tools.new_layer.host_trim import Stays, trim
+
+KERNEL = (
+    "__device__ float twice(float x) { return 2 * x; }\n__global__ void k(float* x) { *x = twice(*x); }\n"
+)
+MADE = '\n// Made by load_inline: a launcher for each kernel.\n\nextern "C" int k_k(float* x) { return blocks(0); }\n'
+
+
+def trimmed(folder, text, *errors, **others):
+    for name, content in {"k.cu": text, **others}.items():
+        (folder / name.replace("_h", ".h")).write_text(content)
+    said = trim(str(folder), "\n".join(error.format(folder=folder) for error in errors))
+    return said, (folder / "k.cu").read_text()
+
+
+def at(text, word):
+    """The number of the line that has the word."""
+    return text[: text.index(word)].count("\n") + 1
+
+
+def error(text, word, said="error: 'cublasHandle_t' was not declared"):
+    return f"{{folder}}/k.cu:{at(text, word)}:5: {said}"
+
+
+def test_a_host_function_its_callers_and_declarations(tmp_path):
+    text = (
+        "void run(float*);\n"
+        + KERNEL
+        + "static int helper(int n) {\n  return bad(n);\n}\n"
+        + "void run(float* x) {\n  helper(3);\n}\nint main() { run(nullptr); }\nint blocks(int n) { return 1; }\n"
+        + MADE
+    )
+    said, left = trimmed(tmp_path, text, error(text, "bad(n)"))
+    assert {what.split(" ")[0] for what in said} == {"helper", "run", "main"}
+    assert KERNEL in left and "int blocks" in left and MADE in left
+    assert "helper" not in left and "run(" not in left and "main" not in left
+    assert left.count("\n") == text.count("\n") and len(left) == len(text)
+
+
+def test_what_the_linker_and_g_plus_plus_say(tmp_path):
+    text = (
+        "int g() { return other(); }\nvoid h() { v.w(); }\nvoid m() {\n CHECK(z); }\n#define CHECK(x) bad(x)\n"
+        + KERNEL
+    )
+    said, left = trimmed(
+        tmp_path,
+        text + MADE,
+        "{folder}/k.cu:1: warning: undefined reference to `other()'",
+        "{folder}/k.cu:2:12:   required from here",
+        "/usr/include/c++/12/vector:3:2: error: no match",
+        "{folder}/k.cu:5:18: error: 'bad' was not declared in this scope",
+        "{folder}/k.cu:4:2: note: in expansion of macro 'CHECK'",
+    )
+    assert {what.split(" ")[0] for what in said} == {"g", "h", "m"} and KERNEL in left
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__device__ float bad(float x) { return y; }\n",
+        "__host__ __device__ float bad(float x) { return y; }\n",
+        "__global__ void bad(float* x) { y; }\n",
+        "#define INLINE __device__ inline\nINLINE float bad(float x) { return y; }\n",
+        "constexpr int bad() { return y; }\n",
+        "template <> struct Traits<float> { bad };\n",
+        "template <typename T> struct Traits<T*> { bad };\n",
+        "template <> int f<float>() { return bad; }\n",
+        "struct V { bad y; };\nV operator+(V a, V b) { return bad; }\n",
+        "int f() {\n#define N 3\n return bad; }\n",
+        "int f() {\n#ifdef A\n return bad; }\n#else\n return 1; }\n#endif\n",
+        "int bad(int x) { return y; }\n__device__ int bad(float x) { return 1; }\n",
+        "struct Array { bad y; __device__ int f() { return 1; } };\n",
+    ],
+)
+def test_code_that_a_launcher_may_need_stays(tmp_path, text):
+    text = KERNEL + text
+    with pytest.raises(Stays):
+        trimmed(tmp_path, text + MADE, error(text, "operator" if "operator" in text else "bad"))
+    assert text in (tmp_path / "k.cu").read_text()
+
+
+def test_an_error_in_a_launcher_stays(tmp_path):
+    with pytest.raises(Stays):
+        trimmed(tmp_path, KERNEL + MADE, error(KERNEL + MADE, "blocks(0)"))
+
+
+@pytest.mark.parametrize(
+    ("include", "rest", "goes"),
+    [
+        ("#include <nvml.h>", "", True),
+        ("#include <cublas_v2.h>", "", True),
+        ('#include "cublas_v2.h"', "", True),
+        ('#include "gpu_nms.hpp"', "", False),  # a project's own header: nobody knows what it has
+        ("#include <nvml.h>", "#ifdef FAST\n#endif\n", False),  # which the header may define
+        ("#include <nvml.h>", "#define FAST\n#ifdef FAST\n#endif\n", True),
+        ("#include <cublas_v2.h>", "#ifdef ENABLE_FP16\n#endif\n", True),
+        ("#include <cublas_v2.h>", "#if CUBLAS_VERSION > 9\n#endif\n", False),
+        ("#include <nvml.h>", "#if defined(__CUDACC__) && CUDART_VERSION > 9000\n#endif\n", True),
+    ],
+)
+def test_a_header_that_is_not_here(tmp_path, include, rest, goes):
+    text = f"{include}\n{rest}{KERNEL}{MADE}"
+    said = (
+        "fatal error: nvml.h: No such file or directory"
+        if "cublas" not in include
+        else "error: the host has no <x>"
+    )
+    if goes:
+        lines, left = trimmed(tmp_path, text, f"{{folder}}/k.cu:1:10: {said}")
+        assert lines == [f"{include} (line 1)"] and include not in left and KERNEL in left
+        assert ("cuda_bf16.h" in left) == ("cublas" in include)  # as the header itself does
+    else:
+        with pytest.raises(Stays):
+            trimmed(tmp_path, text, f"{{folder}}/k.cu:1:10: {said}")
