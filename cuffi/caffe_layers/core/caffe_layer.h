@@ -15,6 +15,10 @@ int caffe_layer_services(const caffe_services* services);
 int64_t caffe_layer_create(const char* type, const void* parameter, int64_t size, int dtype);
 int caffe_layer_destroy(int64_t layer);
 
+// The byte of which the memory of layers that are made from now on consists before their constructors run. It is 0 until
+// this is called. make verify compares a layer with itself in other memory.
+int caffe_layer_memory(int byte);
+
 int caffe_layer_facts(int64_t layer, caffe_layer_facts_record* facts);
 
 // Layer::SetUp (checks blob counts, LayerSetUp, Reshape, loss weights). The record holds the bottoms' shapes,

@@ -1,8 +1,22 @@
 #include "caffe/layer.hpp"
 
+#include <string.h>
+
+#include <atomic>
+
 #include "caffe/util/math_functions.hpp"
 
 namespace caffe {
+
+std::atomic<int> layer_memory_byte{0};  // layer_ffi.cpp sets it
+
+__attribute__((noinline)) void* layer_memory(size_t size, size_t alignment) {
+  return memset(::operator new(size, std::align_val_t(alignment)), layer_memory_byte, size);
+}
+
+void free_layer_memory(void* memory, size_t alignment) {
+  ::operator delete(memory, std::align_val_t(alignment));
+}
 
 template <typename Dtype>
 Layer<Dtype>::Layer(const LayerParameter& param) : layer_param_(param), phase_(param.phase()) {

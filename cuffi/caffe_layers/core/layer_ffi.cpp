@@ -4,6 +4,8 @@
 // parses no text.
 #include <string.h>
 
+#include <atomic>
+
 #include "caffe/layer.hpp"
 #include "call_blobs.hpp"
 #include "call_scope.hpp"
@@ -15,6 +17,8 @@ void caffe_set_last_error(const char* text)
 }
 
 namespace caffe {
+
+extern std::atomic<int> layer_memory_byte;  // layer.cpp
 
 class LayerObject {
  public:
@@ -291,6 +295,11 @@ int64_t caffe_layer_create(const char* type, const void* parameter, int64_t size
   CHECK(dtype == CAFFE_FLOAT32 || dtype == CAFFE_FLOAT64) << "a Caffe layer computes in float or double";
   return reinterpret_cast<int64_t>(dtype == CAFFE_FLOAT32 ? caffe::create<float>(type, message)
                                                           : caffe::create<double>(type, message));
+}
+
+int caffe_layer_memory(int byte) {
+  caffe::layer_memory_byte = byte;
+  return 0;
 }
 
 int caffe_layer_destroy(int64_t layer) {

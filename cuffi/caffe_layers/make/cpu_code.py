@@ -101,6 +101,8 @@ def fault(source: Source, cpu: Function) -> str:
         return "there is no statement in it"
     if words[:4] == ["LOG", "(", "FATAL", ")"]:
         return "it only stops (LOG(FATAL))"
+    if words[:4] in (["CHECK", "(", "false", ")"], ["CHECK", "(", "0", ")"]):
+        return "it only stops (CHECK(false))"
     if any(switch in source.text[cpu.body : cpu.end] for switch in ("CPU_ONLY", "USE_CUDA")):
         in_cpu_build = Source(source.text, source.path, CPU_BUILD)
         same = next((f for f in in_cpu_build.functions if f.at == cpu.at), None)

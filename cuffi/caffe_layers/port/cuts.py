@@ -98,7 +98,7 @@ class Cut:
         angles = [i for i in source.includes(angles=True) if i not in quoted]
         lines = [line for i in angles for line in self._line(i)]
         # A part of a header may use the toolkit's header of this name and the fork's messages without an include.
-        if file == self.header:
+        if file == self.header and not file.endswith(SOURCE_KINDS):
             quoted = [file.removeprefix("include/"), "caffe/proto/caffe.pb.h"]
         lines += [
             f'#include "{i}"'
@@ -151,6 +151,15 @@ class BlobCut(Cut):
         if file == BLOB:
             return texts
         return ['#include "caffe/blob.hpp"', '#include "caffe/util/math_functions.hpp"', *in_caffe(texts)]
+
+
+class SourceCut(Cut):
+    """The functions of one source that layers need, where its other functions use what the toolkit lacks."""
+
+    def _parts(self, file: str) -> list[Item]:
+        items = super()._parts(file)
+        # A function of a class needs the whole class.
+        return [] if file != self.header or any(item.scope for item in items) else items
 
 
 def in_caffe(texts: list[str]) -> list[str]:

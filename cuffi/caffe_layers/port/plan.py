@@ -22,10 +22,11 @@ from tools.cuda.source import Source
 from ..make.includes import NOTHING
 from ..make.registers import registrations
 from .core import BLOB, CORE_FILES, OVERLOADED, is_containers
-from .cuts import BlobCut, Cut
+from .cuts import BlobCut, Cut, SourceCut
 from .items import Class, Place
 from .names import Names
 from .tree import INCLUDE, PROTO, SOURCE_KINDS, WITHOUT, is_header, reached
+from .unsupported import unsupported_use
 
 # The header of Caffe's core to which forks add structs of their own.
 COMMON = "include/caffe/common.hpp"
@@ -64,6 +65,8 @@ class Closure:
             self._named: list[tuple[str, str]] = []  # (file, header of a class that it names)
             # By source: the header of helpers that declares its functions.
             self._companions: dict[str, str] = {}
+            # (header of helpers, tokens of its function, by name): functions that nothing has used so far.
+            self._waiting: dict[tuple[str, str], list[Token]] = {}
             start(self)
             self._calls()
             self._changed_layers()
@@ -161,7 +164,7 @@ class Closure:
         if file.endswith(SOURCE_KINDS):
             self.scan(file, source.lexed.tokens)
         elif not any(name.endswith("Layer") for name in source.classes):  # a header of helpers: all of it
-            self.scan(file, source.lexed.tokens, self.tree[file].using)
+            self.scan(file, source.lexed.tokens, self._without_idle(file))
             for companion in self.tree[file].companions:
                 if not self.toolkit.replaces(companion):
                     self._companions[companion] = file
@@ -230,16 +233,56 @@ class Closure:
                 if called or any(token.text in data for token in tokens):
                     self._own.add(header)
 
-    def _takes_companion(self) -> bool:
-        """Take one source of a header of helpers, if the scanned code uses it. False if no source is needed."""
+    def _without_idle(self, file: str) -> list[Token]:
+        """The tokens of a header of helpers that use something. Templates and inline functions use nothing until code
+        names them.
+        """
+        using = self.tree[file].using
+        for function in self.tree[file].source.functions:
+            is_idle = function.words & {"template", "inline"} and not function.scope
+            tokens = [t for t in using if function.head <= t.start < function.end] if is_idle else []
+            is_specialization = [t.text for t in tokens[:3]] == ["template", "<", ">"]
+            if not tokens or is_specialization or any(unsupported_use(self, tokens)):
+                continue
+            self._waiting.setdefault((file, function.name), []).extend(tokens)
+            using = [t for t in using if not function.head <= t.start < function.end]
+        return using
+
+    def _takes_helper(self) -> bool:
+        """Take a function or one source of a header of helpers, if the scanned code uses it. False if none is
+        needed.
+        """
         used = {token.text for _, tokens in self.scanned for token in tokens}
+        for file, name in self._waiting:
+            if name in used:
+                self.scanned.append((file, self._waiting.pop((file, name))))
+                return True
         for file, header in self._companions.items():
             defined = self.tree[file].defines
             needed = not defined or defined & used or "extern" in self.tree[header].words
-            if needed and file not in self.files:
-                self._file(file, f"what {Path(header).name} declares")
+            if needed and self._source(file, f"what {Path(header).name} declares", defined & used):
                 return True
         return False
+
+    def _source(self, file: str, why: str, names: set[str]) -> bool:
+        """Take a source of functions. If it uses what the toolkit lacks, only the parts that define these names.
+
+        Returns False if that was taken before.
+        """
+        before = self.cuts.get(file)
+        if file in self.files or (before and names <= before.names):
+            return False
+        source = self.tree[file]
+        if names and any(unsupported_use(self, source.source.lexed.tokens)):
+            cut = before or SourceCut(self.tree, self.toolkit, file)
+            parts = [part for name in sorted(names) for part in cut.take(name) or ()]
+            if parts and not any(use for _, tokens in parts for use in unsupported_use(self, tokens)):
+                self.cuts[file] = cut
+                for _, tokens in parts:
+                    self.scan(file, tokens)
+                return True
+        self._file(file, why)
+        return True
 
     # ---------------------------------------------------------------------------------- calls
 
@@ -248,7 +291,7 @@ class Closure:
         done: set[tuple[str, str]] = set()
         blob: BlobCut | None = None
         end = 0  # the entries of self.scanned before this one are done
-        while end < len(self.scanned) or self._takes_companion():
+        while end < len(self.scanned) or self._takes_helper():
             start, end = end, len(self.scanned)
             called: dict[tuple[str, str], Token] = {}
             members: dict[str, Place] = {}
@@ -332,7 +375,10 @@ class Closure:
         elif header is None or header in self.files or not self.toolkit.has(header):
             if not place.file.endswith(SOURCE_KINDS) and place.file not in self._visible:
                 self.seen[place.file] = None
-            self._file(place.file, why)
+            if is_header(place.file):
+                self._file(place.file, why)
+            else:
+                self._source(place.file, why, {name})
 
     def _cut(self, name: str, header: str) -> bool:
         """Take the part of a header that defines `name`. False if the header's text does not show it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import re
 from typing import NamedTuple
 
@@ -35,6 +36,24 @@ CODES = (
 )
 
 
+LIBC = ctypes.CDLL(None)
+SEED = 1701
+
+
+def seed_c() -> None:
+    """Seed the C library's random numbers: of rand() and random(), and of drand48()."""
+    LIBC.srand(SEED)
+    LIBC.srand48(SEED)
+
+
+def next_of_c() -> tuple[int, int]:
+    return LIBC.rand(), LIBC.lrand48()
+
+
+seed_c()
+FIRST_OF_C = next_of_c()
+
+
 class NoCode(Exception):
     """The layer has no code for this (NOT_IMPLEMENTED), or the library is missing."""
 
@@ -52,9 +71,16 @@ class Probe:
     Args:
         module: has the layer, the type and the parameters.
         blobs: values for the parameter blobs. Default: the fillers' values.
+        memory: the byte of which the object's memory consists before its constructor runs.
+
+    Attributes:
+        draws: does it draw random numbers? Known after the first forward.
+        draws_by_c: does it draw them by the C library's functions?
     """
 
-    def __init__(self, module, code: Code, dtype: torch.dtype, bottoms: list[Tensor], blobs=None):
+    def __init__(
+        self, module, code: Code, dtype: torch.dtype, bottoms: list[Tensor], blobs=None, memory: int = 0
+    ):
         definition = module.definition
         if code.backend not in definition.layer.backends():
             raise NoCode(f"not built for {code.backend}")
@@ -65,11 +91,17 @@ class Probe:
         site = instance.Site(code.backend, device, stream, dtype, instance.phase_of(module.training))
         self.mode, self.in_place = code.mode, definition.in_place
         self.bottoms = [b.to(code.device, dtype).contiguous() for b in bottoms]
-        torch.manual_seed(1701)  # for its fillers
-        self.instance = instance.Instance(definition, site, self.mode, self.bottoms, iteration=0)
+        torch.manual_seed(SEED)  # for its fillers
+        seed_c()
+        lib = definition.library(code.backend).lib
+        lib.caffe_layer_memory_ffi(memory)
+        try:
+            self.instance = instance.Instance(definition, site, self.mode, self.bottoms, iteration=0)
+        finally:
+            lib.caffe_layer_memory_ffi(0)
         values = self.instance.initial_blobs() if blobs is None else blobs
         self.blobs = [b.to(code.device, dtype).contiguous() for b in values]
-        self.draws = True  # does it draw random numbers? Known after the first forward
+        self.draws, self.draws_by_c = True, False
 
     @contextlib.contextmanager
     def in_words(self):
@@ -90,14 +122,16 @@ class Probe:
             before: the tops' values before Forward. Default: zeros.
         """
         if self.draws:
-            torch.manual_seed(1701)
+            torch.manual_seed(SEED)
+        seed_c()
         # Copies, because layers in place overwrite their bottom, and some layers write to their blobs.
         self.inputs = [b.clone() for b in self.bottoms] if self.in_place else self.bottoms
         self.kept = [b.clone() for b in self.blobs]
         wanted = wanted or [True] * len(self.bottoms + self.blobs)
         with self.services.watched_draws() as drawn, self.in_words():
             self.tops = self.instance.forward(self.mode, 0, self.inputs, self.kept, wanted, before=before)
-        self.draws = bool(drawn)
+        self.draws_by_c = next_of_c() != FIRST_OF_C
+        self.draws = bool(drawn) or self.draws_by_c
         if self.tops is None:
             raise NoCode("NOT_IMPLEMENTED")
         return self.tops

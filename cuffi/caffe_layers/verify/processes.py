@@ -20,6 +20,7 @@ import torch
 from tools.cases.races import Watch, kernels_of, watched
 
 from ...runtime.cases import load_package
+from . import unset
 from .table import CRASHED, Row
 from .verification import Verification
 
@@ -140,7 +141,30 @@ def verify(layers_dir: Path, layer: str, options) -> tuple[list[Row], dict[str, 
         print(*report.said, sep="\n", end="\n" * bool(report.said))
         if report.end:
             report.rows.append(Row(report.what or layer, "", "", verdict=CRASHED, remark=report.end))
+        else:
+            find_unset(layers_dir, layer, options, crashed)
         return report.rows, crashed
+
+
+def find_unset(layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> None:
+    """Print which settings show that the layer reads a member that nothing has set."""
+    report = run_child(unset_child, layers_dir, layer, options, crashed, running=PATIENCE)
+    if report.end and report.doing == "running":
+        said = unset.words(layers_dir / layer, report.what.split()[0])
+        report.said.append(f"{report.what}: {said}. There {report.end}")
+    print(*report.said, sep="\n", end="\n" * bool(report.said))
+
+
+def unset_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> None:
+    def send(kind: str, value) -> None:
+        if kind == "guessing":  # wait for its end
+            pipe.send((kind, value))
+
+    verification = Verification(load_package(layers_dir), layer, options, send, crashed)
+    for setting in verification.settings():
+        for kind, value in verification.find_unset(setting):
+            pipe.send((kind, value))
+    pipe.close()
 
 
 def find_races(layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> tuple[Watch, bool]:

@@ -14,6 +14,7 @@ from ...backends import CPU
 from ...base import CaffeError
 from ...caffe_files.parameters import Parameters
 from ...runtime.cases import Draw, away_from_kinks
+from . import unset
 from .gradient import Checked, GradientCheck, flat, relative
 from .guarded import guarded
 from .probe import CODES, FLOATING, NoCode, Probe, facts_of
@@ -32,6 +33,7 @@ from .verify_inputs import (
 # Two ways may differ by this fraction of the largest value, or of 1.
 ALIKE = {torch.float32: 1e-4, torch.float64: 1e-8}
 CHANGES = "a second call gives another result, so the gradient cannot be checked"
+BY_C = "draws by the C library's rand(), random() or drand48(), whose seed is neither Caffe's nor torch's"
 ADDS = "Forward adds to its top. Here the top starts at zero; in Caffe it starts with the previous result"
 HELP = (
     "Give parameters as prototxt, PARAM='norm_param { eps: 0.1 }', and a shape for each bottom, several with blanks,"
@@ -180,6 +182,34 @@ class Verification:
         with contextlib.suppress(NoCode, CaffeError):
             self.run_once(setting, code, torch.float32)
 
+    def find_unset(self, setting: Setting) -> Iterator[tuple[str, object]]:
+        """What to send if the layer reads a member that nothing has set: in other memory it computes another result."""
+        self.choose_blobs(setting)
+        for code in self.codes:
+            if code.device != CPU:
+                continue
+            yield "running", (f"{setting.name}: {code.label}", "")
+            with contextlib.suppress(NoCode, CaffeError):
+                clear = self.results(setting, code, 0)
+                if not all(self.is_same(clear, setting, code, byte) for byte in unset.OTHER):
+                    said = unset.words(setting.module.layer.folder, setting.module.type_name)
+                    yield "say", f"{setting.name}: {code.label}: {said}"
+                    return
+
+    def is_same(self, clear: list[Tensor], setting: Setting, code, memory: int) -> bool:
+        try:
+            return same(clear, self.results(setting, code, memory))
+        except (NoCode, CaffeError):
+            return False
+
+    def results(self, setting: Setting, code, memory: int) -> list[Tensor]:
+        """The tops and diffs of an object in memory of this byte."""
+        probe = Probe(setting.module, code, torch.float64, setting.bottoms, setting.blobs, memory)
+        wanted, _ = self.find_wanted(probe, setting)
+        tops = probe.run_forward(wanted)
+        diffs = probe.run_backward(random_like(tops), wanted, fill=0.0) if any(wanted) else []
+        return [flat(tops), flat([d for d in diffs if d is not None])]
+
     def run_once(self, setting: Setting, code, dtype: torch.dtype) -> None:
         """Run forward, and backward for the tensors that get gradients."""
         probe = Probe(setting.module, code, dtype, setting.bottoms, setting.blobs)
@@ -218,10 +248,12 @@ class Verification:
         probe = Probe(setting.module, code, dtype, setting.bottoms, setting.blobs)
         tops = probe.run_forward()
         found = {"forward": flat(tops)}
+        row.details += [BY_C] * probe.draws_by_c
+        draws = probe.draws or bool(first and first["draws"])
         if not alike(flat(probe.run_forward()), found["forward"], dtype):
             row.verdict, row.remark = NO_GRADIENT, CHANGES
-            self.compare(row, found, first, dtype, probe.draws)
-            return first or found
+            self.compare(row, found, first, dtype, draws)
+            return first or found | {"draws": draws}
         adds = not alike(flat(probe.run_forward(before=tops)), found["forward"], dtype)
         wanted, refused = self.find_wanted(probe, setting) if tops else ([], ["it has no tops"])
         row.details += refused
@@ -237,11 +269,11 @@ class Verification:
         else:
             row.verdict = NO_GRADIENT
             row.remark = refused[0] if refused else "no tensor that could have one"
-            row.details.clear()
+            row.details = [BY_C] * probe.draws_by_c
         row.details += [ADDS] * adds
         if first is None:
-            return found | {"verdict": row.verdict}
-        self.compare(row, found, first, dtype, probe.draws)
+            return found | {"verdict": row.verdict, "draws": draws}
+        self.compare(row, found, first, dtype, draws)
         return first
 
     def find_wanted(self, probe, setting: Setting) -> tuple[list[bool], list[str]]:
@@ -336,6 +368,14 @@ def judge(row: Row, checked: Checked, wanted: int) -> None:
 
 def alike(one: Tensor, other: Tensor, dtype: torch.dtype) -> bool:
     return one.shape == other.shape and torch.allclose(one, other, ALIKE[dtype], ALIKE[dtype], equal_nan=True)
+
+
+def same(ones: list[Tensor], others: list[Tensor]) -> bool:
+    """Are these results the same ones, to the bit?"""
+    return len(ones) == len(others) and all(
+        one.shape == other.shape and torch.allclose(one, other, 0, 0, equal_nan=True)
+        for one, other in zip(ones, others, strict=True)
+    )
 
 
 def moved(blob: Tensor, generator) -> Tensor:

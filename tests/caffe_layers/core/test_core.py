@@ -86,6 +86,8 @@ EXPECTED = {
     "fatal_without_a_text": FATAL + "LOG(FATAL), without a text",
     "not_implemented": "NotImplemented",
     "not_implemented_by_hand": "NotImplemented",
+    "check_false": "NotImplemented",
+    "check_false_with_a_text": FATAL + "Check failed: false no such mode",
     "operand_throws": "other: inner",
     "nested": FATAL + "Check failed: 1 == 2 (1 vs. 2) ",
     "dangling_else": "else",

@@ -35,6 +35,10 @@ def test_function_without_a_statement_beside_kernels(cpu, function):
 def test_function_that_only_stops():
     (one,) = found('{ LOG(FATAL) << "Unimplemented"; }')
     assert one.why == "a_layer.cpp:2: it only stops (LOG(FATAL))"
+    for condition in ("false", "0"):
+        (one,) = found(f'{{ CHECK({condition}) << "No CPU"; }}')
+        assert one.why == "a_layer.cpp:2: it only stops (CHECK(false))"
+    assert not found("{ CHECK(x); y = x; }")
     assert not found('{ if (!x) LOG(FATAL) << "no x"; y = x; }')
 
 

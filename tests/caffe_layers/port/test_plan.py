@@ -136,6 +136,45 @@ def test_helpers_and_sublayers_come_along(fork, port):
     assert re.search(r"src/caffe/util/twist.cu: .*twist\.hpp declares", output)
 
 
+HELPERS = """#include "caffe/common.hpp"
+namespace caffe {
+void solve(int n, float* x);
+void twice(int n, float* x);
+inline void four_times(int n, float* x) { twice(n, x); twice(n, x); }
+}
+"""
+SOURCES = """#include <cusparse.h>
+#include "caffe/util/help.hpp"
+namespace caffe {
+static float factor() { return 2; }
+void solve(int n, float* x) { cusparseHandle_t handle; cusparseCreate(&handle); }
+void twice(int n, float* x) { for (int i = 0; i < n; ++i) x[i] *= factor(); }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "taken"),
+    [("", False), ("twice(1, 0);", True), ("four_times(1, 0);", True), ("solve(1, 0);", None)],
+)
+def test_functions_beside_one_that_needs_a_library(fork, port, body, taken):
+    """If another function of a source of helpers needs cuSPARSE, only those that are called are taken."""
+    fork.write("include/caffe/util/help.hpp", HELPERS)
+    fork.write("src/caffe/util/help.cpp", SOURCES)
+    fork.layer("Shift", body=body, includes='#include "caffe/util/help.hpp"')
+    if taken is None:
+        assert "needs a library that the toolkit does not have (cusparseHandle_t)" in port(
+            "Shift", fails=True
+        )
+        return
+    port("Shift")
+    folder = port.folder / "shift"
+    assert "help.hpp" in names(folder) and "help.cpp" not in names(folder)
+    text = (folder / "additions.cpp").read_text() if taken else "twice factor"
+    assert ("twice" in text and "factor" in text) and "solve" not in text
+    assert (folder / "additions.cpp").exists() == taken
+
+
 def test_base_that_the_toolkit_has_is_not_copied(fork, port):
     fork.layer("Loss")
     fork.layer("ShiftLoss", base="LossLayer", includes='#include "caffe/layers/loss_layer.hpp"')

@@ -51,6 +51,22 @@ def test_phase(verify):
     assert found.status == 0 and found.verdicts == {"right"}, found.text
 
 
+def test_random_numbers_of_the_c_library(verify):
+    """Its CPU code and its kernels draw differently, by rand(). That is no mistake, and is said."""
+    found = verify("SquareOfChance")
+    assert "WRONG" not in found.text and "random" in found.table, found.text
+    assert "rand()" in found.text and found.status != 1, found.text
+    assert "rand()" not in verify("SquareRight").text
+
+
+def test_a_member_that_nothing_sets(verify):
+    found = verify("SquareUnset")
+    assert found.status == 0 and found.verdicts == {"right"}, found.text
+    said = "reads a member that nothing has set: in other memory than zeros its result is another one."
+    assert said in found.text and "does not set longest_, unused_\n" in found.text, found.text
+    assert "nothing has set" not in verify("SquareRight").text
+
+
 def test_wrong_kernels_alone(verify):
     """They are wrong by half a percent."""
     found = verify("SquareTornBack")

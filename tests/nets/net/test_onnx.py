@@ -94,15 +94,22 @@ def net():
 
 
 def test_a_file_has_the_blobs_names_and_any_batch(net, tmp_path):
+    # A logit of size L has an error of about L * 2**-24, which is prob's relative error. The fixture's logits
+    # reach 390: against the net in double, on 300 pictures, the file is off by up to 2.7e-4 and the net itself by
+    # 1.0e-4. Small logits leave that rounding out, so that the tolerance below is strict.
+    with torch.no_grad():
+        net.fc.weight.div_(200)
     certificate = net.to_onnx(tmp_path / "net.onnx")
     assert certificate.agrees and certificate.dynamic_batch and certificate.domains == []
     assert [blob["name"] for blob in certificate.blobs] == ["conv", "pool", "fc", "prob"]
     written = session(tmp_path / "net.onnx")
     assert [i.name for i in written.get_inputs()] == ["data"]
     assert [o.name for o in written.get_outputs()] == ["prob"]
-    images = torch.randn(5, 3, 12, 12)
+    images = torch.randn(50, 3, 12, 12)
     (found,) = written.run(None, {"data": images.numpy()})
-    np.testing.assert_allclose(found, net(data=images).detach().numpy(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(found, net(data=images).detach().numpy(), rtol=1e-5, atol=1e-8)
+    exact = copy.deepcopy(net).double()(data=images.double()).detach().numpy()
+    np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-8)
     said = json.loads((tmp_path / "net.onnx.json").read_text())
     assert said["agrees"] and len(said["blobs"]) == 4
 

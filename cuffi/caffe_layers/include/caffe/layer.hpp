@@ -2,6 +2,9 @@
 #ifndef CAFFE_LAYER_H_
 #define CAFFE_LAYER_H_
 
+#include <cstddef>
+#include <new>
+
 #include "caffe/blob.hpp"
 #include "caffe/common.hpp"
 #include "caffe/layer_factory.hpp"
@@ -25,11 +28,26 @@ struct CurrentIteration {
   operator int() const;
 };
 
+// Memory for a layer. Each of its bytes is caffe_layer_memory's, 0 by default, so a member that no constructor sets is
+// the same in each layer. Not inline: compilers may leave out what is stored before a constructor that they see.
+void* layer_memory(size_t size, size_t alignment);
+void free_layer_memory(void* memory, size_t alignment);
+
 template <typename Dtype>
 class Layer {
  public:
   explicit Layer(const LayerParameter& param);
   virtual ~Layer() {}
+
+  static void* operator new(size_t size) { return layer_memory(size, alignof(std::max_align_t)); }
+  static void* operator new(size_t size, std::align_val_t alignment) {
+    return layer_memory(size, static_cast<size_t>(alignment));
+  }
+  static void* operator new(size_t size, void* memory) { return memory; }
+  static void operator delete(void* memory) { free_layer_memory(memory, alignof(std::max_align_t)); }
+  static void operator delete(void* memory, std::align_val_t alignment) {
+    free_layer_memory(memory, static_cast<size_t>(alignment));
+  }
 
   // Called once. Runs the layer's LayerSetUp, shapes the tops, and sets the loss weights.
   void SetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
