@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
-from .judging.findings import Finding, gravest, of_log, of_run, status_of
+from .judging.findings import Finding, gravest, of_log, of_run
 from .judging.limits import Limits, run
 from .judging.programs import NotBuilt, Unbuilt, program, rewritten
 
@@ -68,11 +68,11 @@ def judge(files: list, arguments=(), limits: Limits | None = None, options=(), b
         findings = [Finding(error.kind, line) for line in error.lines]
     except (OSError, subprocess.SubprocessError, ValueError, RecursionError) as error:
         findings = [Finding("not-built", f"{type(error).__name__}: {error}")]
-    verdict = gravest(findings)
-    findings.sort(key=lambda one: one.kind != verdict)
+    verdict, status = gravest(findings)
+    findings.sort(key=lambda one: (one.is_warning, one.kind != verdict))
     return {
         "verdict": verdict,
-        "status": status_of(verdict),
+        "status": status,
         "findings": [asdict(one) for one in findings],
         "ran": sorted(ran),
         "not_run": not_run,
@@ -90,11 +90,11 @@ def _races(unbuilt: Unbuilt, paths, folder: Path, arguments, options, limits: Li
     first = run(built, arguments, limits, folder, **settings)
     found, ran, left = of_log(first.log)
     found += of_run(first, files, limits.seconds)
-    if not found:
+    if all(one.is_warning for one in found):
         # A program whose threads wait for earlier ones does not end so, which says nothing.
         within = Limits(min(limits.seconds, BACKWARDS_SECONDS), limits.megabytes, limits.file_megabytes)
         second = run(built, arguments, within, folder, CAFFE_RACES_BACKWARDS="1", **settings)
-        found = [one for one in of_log(second.log)[0] if one.kind == "race"]
+        found += [one for one in of_log(second.log)[0] if one.kind == "race"]
     return found, ran, left
 
 
@@ -118,7 +118,8 @@ def _without_doubles(findings: list[Finding]) -> list[Finding]:
 
 def shown(said: dict) -> str:
     """The answer as text."""
-    lines = [f"{said['files'][0] if said['files'] else '?'}: {said['verdict']}"]
+    allowed = ", a warning" if said["findings"] and not said["status"] else ""
+    lines = [f"{said['files'][0] if said['files'] else '?'}: {said['verdict']}{allowed}"]
     lines += [f"  {one['kind']}: {one['text']}" + _at(one) for one in said["findings"]]
     lines += [f"  not run: {why}" for why in said["not_run"]]
     ran = ", ".join(said["ran"]) or "no kernel"
@@ -138,7 +139,7 @@ def annotations(said: dict) -> str:
             file = str(Path(file).relative_to(Path.cwd()))
         where = f"file={file},line={line}," if file else f"file={said['files'][0]},"
         text = one["text"].replace("%", "%25").replace("\n", "%0A")
-        level = "error" if said["status"] == 1 else "warning"
+        level = "error" if said["status"] == 1 and not one["is_warning"] else "warning"
         lines.append(f"::{level} {where}title=cuffi judge: {one['kind']}::{text}")
     return "\n".join(lines)
 
