@@ -121,6 +121,24 @@ FAMILIES = {
         "k<<<2, 64>>>(a, b);",
         "ok",
     ),
+    "an own write of the value that all write, then read": (
+        """__global__ void k(int* a, int* b) {
+  __shared__ int* s;
+  s = a;
+  b[threadIdx.x] = s[threadIdx.x];
+}""",
+        "k<<<1, 64>>>(a, b);",
+        "ok",
+    ),
+    "a value that all write, read by others": (
+        """__global__ void k(int* a, int* b) {
+  __shared__ int s[2];
+  s[threadIdx.x % 2] = 5;
+  b[threadIdx.x] = s[(threadIdx.x + 1) % 2];  // here
+}""",
+        "k<<<1, 64>>>(a, b);",
+        "race",
+    ),
     "what nobody reads": (
         "__global__ void k(int* a, int* b) { __shared__ int s[2];\n  s[threadIdx.x % 2] = threadIdx.x; }  // here",
         "k<<<1, 64>>>(a, b);",
@@ -307,7 +325,40 @@ def test_bad_input_gets_a_class_and_no_traceback(text, kind, status, tmp_path, c
     assert said["verdict"] == kind and said["findings"][0]["text"]
 
 
+PRINTS = HEAD + """__global__ void k(int* a) { a[threadIdx.x] = 2 * threadIdx.x; }
+int main() {
+  int *a, h[3];
+  cudaMalloc(&a, 12); k<<<1, 3>>>(a); cudaMemcpy(h, a, 12, cudaMemcpyDeviceToHost);
+  printf("%d %d %d.0000001 values\\n", h[0], h[1], h[2]);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "reference, kind, text",
+    [
+        ("print(0, 2, 4, 'values')", "ok", ""),
+        ("print(0, 3, 4, 'values')", "different-result", "word 2 of the output is 2, and of the reference's 3"),
+        ("print(0, 2, 4)", "different-result", "the output has 4 words, the reference's 3"),
+        ("print(x)", "incomplete", "NameError"),
+    ],
+)
+def test_a_reference_that_prints(reference, kind, text, tmp_path):
+    (tmp_path / "k.cu").write_text(PRINTS)
+    (tmp_path / "ref.py").write_text(reference)
+    said = judge([tmp_path / "k.cu"], reference=tmp_path / "ref.py")
+    assert said["verdict"] == kind and text in str(said["findings"])
+
+
+def test_a_reference_of_kernels_alone_has_nothing_to_compare(tmp_path):
+    (tmp_path / "k.cu").write_text("__global__ void k(int* a) { a[threadIdx.x] = 2; }\n")
+    (tmp_path / "ref.py").write_text("")
+    said = judge([tmp_path / "k.cu"], reference=tmp_path / "ref.py")
+    assert said["verdict"] == "incomplete" and "needs a main()" in said["findings"][0]["text"]
+
+
 def test_usage(capsys):
+    assert command.main([__file__, __file__]) == command.main([__file__, "--reference=/no.py"]) == 2
     assert command.main([]) == 2 and command.main(["/no/file.cu"]) == 2 and command.main(["--no-such"]) == 2
     assert "no file /no/file.cu" in capsys.readouterr().err
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -107,6 +108,19 @@ def of_run(ran: Ran, files: list[str], seconds: float) -> list[Finding]:
     if not found and signals:
         found.append(Finding("crash", f"ended by signal {-min(signals)}"))
     return found
+
+
+def difference(output: str, expected: str) -> str:
+    """What a program printed instead of its reference, word by word; "" if nothing. Numbers may differ by 1e-4."""
+    own, its = output.split(), expected.split()
+    for number, (one, other) in enumerate(zip(own, its, strict=False), 1):
+        try:
+            same = math.isclose(float(one), float(other), rel_tol=1e-4, abs_tol=1e-4) or one == other
+        except ValueError:
+            same = one == other
+        if not same:
+            return f"word {number} of the output is {one[:80]}, and of the reference's {other[:80]}"
+    return "" if len(own) == len(its) else f"the output has {len(own)} words, the reference's {len(its)}"
 
 
 def gravest(findings: list[Finding]) -> tuple[str, int]:

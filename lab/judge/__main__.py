@@ -30,7 +30,7 @@ def said_of(case: Case, seconds: float) -> dict:
         if case.text:
             file = Path(place, case.file.name)
             file.write_text(case.text)
-        said = judge([file], case.arguments, Limits(seconds), case.options)
+        said = judge([file, *case.more], case.arguments, Limits(seconds), case.options)
     if "JUDGE rejected" in said.get("output", "") and not said["status"]:
         said |= {"status": 3, "verdict": "incomplete"}
         said["findings"] = [{"text": "no invented argument fulfils the file's preconditions"}]

@@ -24,6 +24,7 @@ class Case:
     options: list[str] = field(default_factory=list)
     text: str = ""
     mark: str = ""
+    more: list[Path] = field(default_factory=list)
 
 
 def scor(folder: Path) -> Iterator[Case]:
@@ -118,15 +119,17 @@ def others(folder: Path) -> Iterator[Case]:
 
 
 def programs(folder: Path) -> Iterator[Case]:
-    """Whole programs: `programs.txt` in the folder has a line for each, the file and the arguments of its main()."""
+    """Whole programs. `programs.txt` in the folder has a line for each: `!` if it is wrong, its files joined by `+`, the
+    arguments of its main(), and after `|` options for the compiler, with @ for the folder."""
     for line in (folder / "programs.txt").read_text().splitlines():
-        words = line.split()
+        words, _, options = (part.split() for part in line.partition("|"))
         if not words or words[0].startswith("#"):
             continue
-        at = words.index("|") if "|" in words else len(words)
-        wrong = {"!": True}.get(words[0])
-        words, more = words[bool(wrong) : at], words[at + 1 :]
-        yield Case(folder / words[0], bool(wrong), words[1:], [w.replace("@", str(folder)) for w in more])
+        wrong = words[0] == "!"
+        first, *more = (folder / name for name in words[wrong].split("+"))
+        given = [word.replace("@", str(folder)) for word in [*words[wrong + 1 :], "|", *options]]
+        at = given.index("|")
+        yield Case(first, wrong, given[:at], given[at + 1 :], more=more)
 
 
 SETS = {s.__name__: s for s in (scor, esbmc, indigo, gpuverify, programs, others)}

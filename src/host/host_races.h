@@ -438,7 +438,7 @@ class RaceFinder {
       if (cell.rare) tell(cell.rare->atomic, "changed atomically, then written");
       tell(cell.write, "written twice");
     } else if (is_read) {
-      tell(cell.write, "written, then read");
+      if (!ordered(cell.write, own.shared) && !has_written_the_same(cell)) tell(cell.write, "written, then read");
       if (own.kind == kRead && cell.rare && !told && !ordered(cell.rare->atomic, own.shared))
         threads_[thread_].doubtful.push_back({cell.rare->atomic, own});
       note_reader(cell, own, 0);
@@ -513,6 +513,12 @@ class RaceFinder {
     each(cell.reader);
     if (cell.rare)
       for (const Reader& one : cell.rare->readers) each(one);
+  }
+  // Has this thread written the value that is there? Then it reads its own value, whoever came first.
+  bool has_written_the_same(const Cell& cell) const {
+    bool found = false;
+    for_readers(cell, [&](const Stamp& by, bool wrote) { found |= wrote && by.thread == own_number(); });
+    return found;
   }
   template <typename Is>
   void forget_readers(Cell& cell, const Is& is) {
