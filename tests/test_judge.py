@@ -372,9 +372,37 @@ def test_arguments_and_blocks_that_did_not_run(tmp_path):
     said = judge([file], ["1000"], blocks=8)
     assert said["verdict"] == "ok" and said["ran"] == ["k"]
     assert (
-        any("blocks did not run" in why for why in said["not_run"])
+        any("blocks were not watched" in why for why in said["not_run"])
         and "other: did not run" in said["not_run"]
     )
+
+
+def test_blocks_that_are_not_watched_run(tmp_path):
+    """The second kernel's indices are right only if all blocks of the first ran; its blocks wait for each other."""
+    file = tmp_path / "k.cu"
+    file.write_text(
+        HEAD + """
+__global__ void fill(int* at) { at[blockIdx.x] = blockIdx.x + 1; }
+__global__ void use(const int* at, int* out, int* turn) {
+  while (atomicAdd(turn, 0) < blockIdx.x) {}
+  __threadfence();
+  out[at[blockIdx.x]] = out[at[blockIdx.x] - 1] + 1;
+  __threadfence();
+  atomicAdd(turn, 1);
+}
+int main() {
+  int *at, *out, last;
+  cudaMalloc(&at, 4000); cudaMalloc(&out, 4008); cudaMemset(out, 0, 4008);
+  fill<<<1000, 1>>>(at);
+  use<<<1000, 1>>>(at, out, out + 1001);
+  cudaMemcpy(&last, out + 1000, 4, cudaMemcpyDeviceToHost);
+  printf("%d\\n", last);
+  return last != 1000;
+}
+"""
+    )
+    said = judge([file], blocks=8)
+    assert said["verdict"] == "ok" and said["output"] == "1000\n", said
 
 
 def test_a_launch_that_is_refused(tmp_path):

@@ -43,7 +43,7 @@ def test_a_log():
     found, ran, left = of_log(log)
     assert [f.kind for f in found] == ["null", "unset"] and ran == {"k"} and len(left) == 2
     assert "thread 1 of block 1" in found[0].text and found[0].kernel == "k"
-    assert "2048 MB" in left[0] and "9 blocks did not run" in left[1]
+    assert "2048 MB" in left[0] and "9 blocks were not watched" in left[1]
 
 
 def test_the_gravest():
