@@ -1,11 +1,15 @@
 """Is this kernel right? Judge CUDA files on the processor, without a GPU.
 
     python -m cuffi.judge file.cu [more.cu] [--json] [-- arguments of its main()]
+    python -m cuffi.judge file.py [--reference ref.py]    a Python file that calls load_inline or load
     python -m cuffi.judge --resident < requests     JSON lines {"files": [...]} or {"text": "..."}; one answer a line
 
 A file with main() runs as it is. Of a file without one, the host functions that launch its kernels are called, or else
 the kernels themselves, with arguments by their types, on several sizes. Two programs run side by side: one under the
 race finder, one under AddressSanitizer and UBSan.
+
+--reference: of a .cu, a Python file that prints what its main() must print. Of a .py, a Python file whose Model is what
+the ModelNew of the .py must compute, for what its get_inputs() returns (KernelBench's words).
 
 Exit status: 0 nothing found, 1 wrong, 2 usage, 3 no verdict.
 """
@@ -20,26 +24,34 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from .judging.findings import Finding, gravest, of_log, of_run, status_of
-from .judging.limits import Limits, run
-from .judging.programs import NotBuilt, Unbuilt, program, rewritten
+from .judging.findings import Finding, gravest, of_log
+from .judging.limits import Limits
+from .judging.programs import NotBuilt, Program
+from .judging.python import Script
 
-BACKWARDS_SECONDS = 3.0
 BLOCKS = 64  # of a launch, under the race finder
 
 
-def judge(files: list, arguments=(), limits: Limits | None = None, options=(), blocks: int = BLOCKS) -> dict:
+def judge(
+    files: list,
+    arguments=(),
+    limits: Limits | None = None,
+    options=(),
+    blocks: int = BLOCKS,
+    reference=None,
+) -> dict:
     """Judge the program that these files make.
 
     Args:
-        files: paths of .cu files.
+        files: paths of .cu files, or of one .py.
         arguments: of its main().
         limits: of each run.
         options: further options for the compiler, such as -DN=3.
         blocks: how many blocks of a launch the race finder runs at most.
+        reference: path of a .py (--reference).
 
     Returns:
         A dict that JSON can have: verdict, findings, kernels that ran, not_run, seconds, limits.
@@ -52,27 +64,27 @@ def judge(files: list, arguments=(), limits: Limits | None = None, options=(), b
     not_run: list[str] = []
     outputs: dict[str, str] = {}
     try:
-        unbuilt = rewritten(paths)
+        kind = Script if paths[0].suffix == ".py" else Program
+        program = kind(paths, list(arguments), list(options), Path(reference).resolve() if reference else None)
         with tempfile.TemporaryDirectory(prefix="cuffi-judge-") as place, ThreadPoolExecutor(2) as pool:
-            given = (unbuilt, paths, Path(place), list(arguments), list(options), limits)
-            races, memory = pool.submit(_races, *given, blocks), pool.submit(_memory, *given)
+            races = pool.submit(_races, program, Path(place), limits, blocks)
+            memory = pool.submit(_memory, program, Path(place), limits)
             found, ran, not_run = races.result()
             more, outputs = memory.result()
-            findings = _without_doubles(found + more)
-        not_run += [f"{name}: did not run" for name in unbuilt.kernels if ran and name not in ran]
+            findings = [program.placed(one) for one in _without_doubles(found + more)]
+        not_run += [f"{name}: did not run" for name in program.kernels if ran and name not in ran]
         if not ran and not findings:
             findings.append(Finding("incomplete", "no kernel ran"))
-        if not unbuilt.has_main:
-            not_run.append("the bounds of arrays: without a main() nobody knows their sizes")
+        not_run += program.not_judged
     except NotBuilt as error:
         findings = [Finding(error.kind, line) for line in error.lines]
     except (OSError, subprocess.SubprocessError, ValueError, RecursionError) as error:
         findings = [Finding("not-built", f"{type(error).__name__}: {error}")]
-    verdict = gravest(findings)
-    findings.sort(key=lambda one: one.kind != verdict)
+    verdict, status = gravest(findings)
+    findings.sort(key=lambda one: (one.is_warning, one.kind != verdict))
     return {
         "verdict": verdict,
-        "status": status_of(verdict),
+        "status": status,
         "findings": [asdict(one) for one in findings],
         "ran": sorted(ran),
         "not_run": not_run,
@@ -82,29 +94,24 @@ def judge(files: list, arguments=(), limits: Limits | None = None, options=(), b
     }
 
 
-def _races(unbuilt: Unbuilt, paths, folder: Path, arguments, options, limits: Limits, blocks: int):
+def _races(program: Program | Script, folder: Path, limits: Limits, blocks: int):
     """Under the race finder: from the first thread, and if nothing is found, from the last."""
-    built = program(unbuilt, paths, "races", folder / "races", options)
     settings = {"CAFFE_RACES_BLOCKS": str(blocks)}
-    files = list(map(str, paths))
-    first = run(built, arguments, limits, folder, **settings)
+    first = program.run("races", folder, limits, **settings)
     found, ran, left = of_log(first.log)
-    found += of_run(first, files, limits.seconds)
-    if not found:
+    found += program.found(first, limits.seconds)
+    if all(one.is_warning for one in found):
         # A program whose threads wait for earlier ones does not end so, which says nothing.
-        within = Limits(min(limits.seconds, BACKWARDS_SECONDS), limits.megabytes, limits.file_megabytes)
-        second = run(built, arguments, within, folder, CAFFE_RACES_BACKWARDS="1", **settings)
-        found = [one for one in of_log(second.log)[0] if one.kind == "race"]
+        within = replace(limits, seconds=min(limits.seconds, program.backwards_seconds))
+        second = program.run("races", folder, within, CAFFE_RACES_BACKWARDS="1", **settings)
+        found += [one for one in of_log(second.log)[0] if one.kind == "race"]
     return found, ran, left
 
 
-def _memory(unbuilt: Unbuilt, paths, folder: Path, arguments, options, limits: Limits):
+def _memory(program: Program | Script, folder: Path, limits: Limits):
     """Under AddressSanitizer and UBSan."""
-    built = program(unbuilt, paths, "memory", folder / "memory", options)
-    ran = run(built, arguments, limits, folder, by_address=False)
-    found = of_run(ran, list(map(str, paths)), limits.seconds)
-    if not found and ran.status and ran.status > 0 and unbuilt.has_main:
-        found.append(Finding("wrong-status", f"main() ended with status {ran.status}"))
+    ran = program.run("memory", folder, limits)
+    found = program.found(ran, limits.seconds) or program.result(ran)
     return found, {"output": ran.output[-4000:], "errors": ran.errors[-4000:]}
 
 
@@ -118,7 +125,8 @@ def _without_doubles(findings: list[Finding]) -> list[Finding]:
 
 def shown(said: dict) -> str:
     """The answer as text."""
-    lines = [f"{said['files'][0] if said['files'] else '?'}: {said['verdict']}"]
+    allowed = ", a warning" if said["findings"] and not said["status"] else ""
+    lines = [f"{said['files'][0] if said['files'] else '?'}: {said['verdict']}{allowed}"]
     lines += [f"  {one['kind']}: {one['text']}" + _at(one) for one in said["findings"]]
     lines += [f"  not run: {why}" for why in said["not_run"]]
     ran = ", ".join(said["ran"]) or "no kernel"
@@ -138,7 +146,7 @@ def annotations(said: dict) -> str:
             file = str(Path(file).relative_to(Path.cwd()))
         where = f"file={file},line={line}," if file else f"file={said['files'][0]},"
         text = one["text"].replace("%", "%25").replace("\n", "%0A")
-        level = "error" if said["status"] == 1 else "warning"
+        level = "error" if said["status"] == 1 and not one["is_warning"] else "warning"
         lines.append(f"::{level} {where}title=cuffi judge: {one['kind']}::{text}")
     return "\n".join(lines)
 
@@ -157,7 +165,8 @@ def resident(limits: Limits, options: list[str]) -> int:
                     files[0].write_text(request["text"])
                 if not files:
                     raise ValueError('a request needs "files" or "text"')
-                said = judge(files, request.get("arguments", ()), limits, options)
+                more = {"reference": request.get("reference")}
+                said = judge(files, request.get("arguments", ()), limits, options, **more)
                 said |= {"id": request["id"]} if "id" in request else {}
             except (ValueError, AttributeError, TypeError, OSError) as error:
                 said = {"verdict": "usage", "status": 2, "findings": [{"kind": "usage", "text": str(error)}]}
@@ -170,6 +179,7 @@ def parser() -> argparse.ArgumentParser:
         prog="cuffi judge", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     made.add_argument("files", nargs="*", metavar="file.cu")
+    made.add_argument("--reference", metavar="ref.py", help="what must come out")
     made.add_argument("--json", action="store_true", help="print one JSON object")
     made.add_argument("--annotate", action="store_true", help="print GitHub's annotations, too")
     made.add_argument("--resident", action="store_true", help="read requests from standard input")
@@ -184,6 +194,18 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def _usage(given: argparse.Namespace) -> str:
+    """What is wrong with the command line; "" if nothing."""
+    for file in [*given.files, *filter(None, [given.reference])]:
+        if not Path(file).is_file():
+            return f"no file {file}"
+    if not given.files:
+        return "name a .cu or a .py file"
+    if len(given.files) > 1 and any(file.endswith(".py") for file in given.files):
+        return "a .py file is judged alone"
+    return ""
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The command line. Returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -195,14 +217,10 @@ def main(arguments: list[str] | None = None) -> int:
     limits, options = Limits(given.seconds, given.megabytes), [f"-D{word}" for word in given.D]
     if given.resident:
         return resident(limits, options)
-    missing = [file for file in given.files if not Path(file).is_file()]
-    if not given.files or missing:
-        print(
-            f"cuffi judge: no file {missing[0]}" if missing else "cuffi judge: name a .cu file",
-            file=sys.stderr,
-        )
+    if wrong := _usage(given):
+        print(f"cuffi judge: {wrong}", file=sys.stderr)
         return 2
-    said = judge(given.files, words[at + 1 :], limits, options, given.blocks)
+    said = judge(given.files, words[at + 1 :], limits, options, given.blocks, given.reference)
     print(json.dumps(said, indent=1) if given.json else shown(said))
     if given.annotate and said["findings"]:
         print(annotations(said))

@@ -9,7 +9,7 @@ import pytest
 from support.workshop import FIXTURES
 
 from cuffi import judge as command
-from cuffi.judge import judge
+from cuffi.judge import judge, shown
 from cuffi.judging.limits import Limits
 
 HEAD = "#include <cuda_runtime.h>\n"
@@ -121,6 +121,24 @@ FAMILIES = {
         "k<<<2, 64>>>(a, b);",
         "ok",
     ),
+    "an own write of the value that all write, then read": (
+        """__global__ void k(int* a, int* b) {
+  __shared__ int* s;
+  s = a;
+  b[threadIdx.x] = s[threadIdx.x];
+}""",
+        "k<<<1, 64>>>(a, b);",
+        "ok",
+    ),
+    "a value that all write, read by others": (
+        """__global__ void k(int* a, int* b) {
+  __shared__ int s[2];
+  s[threadIdx.x % 2] = 5;
+  b[threadIdx.x] = s[(threadIdx.x + 1) % 2];  // here
+}""",
+        "k<<<1, 64>>>(a, b);",
+        "race",
+    ),
     "what nobody reads": (
         "__global__ void k(int* a, int* b) { __shared__ int s[2];\n  s[threadIdx.x % 2] = threadIdx.x; }  // here",
         "k<<<1, 64>>>(a, b);",
@@ -162,6 +180,28 @@ __global__ void k(Two* a, Two* b) {
   for (unsigned int i = 0; i <= threadIdx.x; ++i) {
     a[threadIdx.x] += 1;
     __syncthreads();  // here
+  }
+}""",
+        "k<<<1, 64>>>(a, b);",
+        "barrier",
+    ),
+    "threads that have returned before a barrier": (
+        """__global__ void k(int* a, int* b) {
+  if (threadIdx.x >= 50) return;
+  a[threadIdx.x] = 1;
+  __syncthreads();  // here
+  b[threadIdx.x] = a[49 - threadIdx.x];
+}""",
+        "k<<<1, 64>>>(a, b);",
+        "barrier, a warning",
+    ),
+    "a return after a barrier that threads passed by": (
+        """__global__ void k(int* a, int* b) {
+  if (threadIdx.x < 50) {
+    a[threadIdx.x] = 1;
+    __syncthreads();  // here
+    if (threadIdx.x) return;
+    b[0] = a[49];
   }
 }""",
         "k<<<1, 64>>>(a, b);",
@@ -209,9 +249,11 @@ def test_families(family, tmp_path):
     file = tmp_path / "k.cu"
     file.write_text(text)
     said = judge([file], limits=Limits(30))
+    kind, _, allowed = kind.partition(", ")
     kinds = {one["kind"] for one in said["findings"]} or {"ok"}
     assert kind in kinds and (kind != "ok" or said["verdict"] == "ok"), said
-    assert said["status"] == (kind != "ok") and said["ran"] == ["k"]
+    assert said["status"] == (kind != "ok" and not allowed) and said["ran"] == ["k"]
+    assert not allowed or shown(said).splitlines()[0].endswith(f"k.cu: {kind}, a warning")
     if kind == "ok":
         return
     line = next(n for n, words in enumerate(text.splitlines(), 1) if "// here" in words)
@@ -283,7 +325,40 @@ def test_bad_input_gets_a_class_and_no_traceback(text, kind, status, tmp_path, c
     assert said["verdict"] == kind and said["findings"][0]["text"]
 
 
+PRINTS = HEAD + """__global__ void k(int* a) { a[threadIdx.x] = 2 * threadIdx.x; }
+int main() {
+  int *a, h[3];
+  cudaMalloc(&a, 12); k<<<1, 3>>>(a); cudaMemcpy(h, a, 12, cudaMemcpyDeviceToHost);
+  printf("%d %d %d.0000001 values\\n", h[0], h[1], h[2]);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "reference, kind, text",
+    [
+        ("print(0, 2, 4, 'values')", "ok", ""),
+        ("print(0, 3, 4, 'values')", "different-result", "word 2 of the output is 2, and of the reference's 3"),
+        ("print(0, 2, 4)", "different-result", "the output has 4 words, the reference's 3"),
+        ("print(x)", "incomplete", "NameError"),
+    ],
+)
+def test_a_reference_that_prints(reference, kind, text, tmp_path):
+    (tmp_path / "k.cu").write_text(PRINTS)
+    (tmp_path / "ref.py").write_text(reference)
+    said = judge([tmp_path / "k.cu"], reference=tmp_path / "ref.py")
+    assert said["verdict"] == kind and text in str(said["findings"])
+
+
+def test_a_reference_of_kernels_alone_has_nothing_to_compare(tmp_path):
+    (tmp_path / "k.cu").write_text("__global__ void k(int* a) { a[threadIdx.x] = 2; }\n")
+    (tmp_path / "ref.py").write_text("")
+    said = judge([tmp_path / "k.cu"], reference=tmp_path / "ref.py")
+    assert said["verdict"] == "incomplete" and "needs a main()" in said["findings"][0]["text"]
+
+
 def test_usage(capsys):
+    assert command.main([__file__, __file__]) == command.main([__file__, "--reference=/no.py"]) == 2
     assert command.main([]) == 2 and command.main(["/no/file.cu"]) == 2 and command.main(["--no-such"]) == 2
     assert "no file /no/file.cu" in capsys.readouterr().err
 
@@ -297,9 +372,37 @@ def test_arguments_and_blocks_that_did_not_run(tmp_path):
     said = judge([file], ["1000"], blocks=8)
     assert said["verdict"] == "ok" and said["ran"] == ["k"]
     assert (
-        any("blocks did not run" in why for why in said["not_run"])
+        any("blocks were not watched" in why for why in said["not_run"])
         and "other: did not run" in said["not_run"]
     )
+
+
+def test_blocks_that_are_not_watched_run(tmp_path):
+    """The second kernel's indices are right only if all blocks of the first ran; its blocks wait for each other."""
+    file = tmp_path / "k.cu"
+    file.write_text(
+        HEAD + """
+__global__ void fill(int* at) { at[blockIdx.x] = blockIdx.x + 1; }
+__global__ void use(const int* at, int* out, int* turn) {
+  while (atomicAdd(turn, 0) < blockIdx.x) {}
+  __threadfence();
+  out[at[blockIdx.x]] = out[at[blockIdx.x] - 1] + 1;
+  __threadfence();
+  atomicAdd(turn, 1);
+}
+int main() {
+  int *at, *out, last;
+  cudaMalloc(&at, 4000); cudaMalloc(&out, 4008); cudaMemset(out, 0, 4008);
+  fill<<<1000, 1>>>(at);
+  use<<<1000, 1>>>(at, out, out + 1001);
+  cudaMemcpy(&last, out + 1000, 4, cudaMemcpyDeviceToHost);
+  printf("%d\\n", last);
+  return last != 1000;
+}
+"""
+    )
+    said = judge([file], blocks=8)
+    assert said["verdict"] == "ok" and said["output"] == "1000\n", said
 
 
 def test_a_launch_that_is_refused(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -49,12 +50,13 @@ FRAME = re.compile(r"#\d+ 0x\w+ in [^\n]*? (/[^\s:]+:\d+)")
 
 @dataclass
 class Finding:
-    """One mistake: its class, a text, and 'file:line' and the kernel if they are known."""
+    """One mistake: its class, a text, and 'file:line' and the kernel if they are known. A warning is of what CUDA allows."""
 
     kind: str
     text: str
     place: str = ""
     kernel: str = ""
+    is_warning: bool = False
 
 
 def of_log(log: str) -> tuple[list[Finding], set[str], list[str]]:
@@ -67,7 +69,7 @@ def of_log(log: str) -> tuple[list[Finding], set[str], list[str]]:
         elif isinstance(one, LaneRead):
             found.append(Finding("lane", str(one), one.place, one.kernel))
         else:
-            found.append(Finding(_kind_of(one), str(one), one.place, one.kernel))
+            found.append(Finding(_kind_of(one), str(one), one.place, one.kernel, one.is_warning))
     return found, ran, left
 
 
@@ -108,10 +110,22 @@ def of_run(ran: Ran, files: list[str], seconds: float) -> list[Finding]:
     return found
 
 
-def gravest(findings: list[Finding]) -> str:
-    return min((f.kind for f in findings), key=CLASSES.index, default="ok")
+def difference(output: str, expected: str) -> str:
+    """What a program printed instead of its reference, word by word; "" if nothing. Numbers may differ by 1e-4."""
+    own, its = output.split(), expected.split()
+    for number, (one, other) in enumerate(zip(own, its, strict=False), 1):
+        try:
+            same = math.isclose(float(one), float(other), rel_tol=1e-4, abs_tol=1e-4) or one == other
+        except ValueError:
+            same = one == other
+        if not same:
+            return f"word {number} of the output is {one[:80]}, and of the reference's {other[:80]}"
+    return "" if len(own) == len(its) else f"the output has {len(own)} words, the reference's {len(its)}"
 
 
-def status_of(kind: str) -> int:
-    """The exit status: 0 clean, 1 wrong, 3 no verdict."""
-    return 0 if kind == "ok" else 3 if kind in NO_VERDICT else 1
+def gravest(findings: list[Finding]) -> tuple[str, int]:
+    """The gravest class, and the exit status: 0 clean or only warned of, 1 wrong, 3 no verdict."""
+    first = min(findings, key=lambda f: (f.is_warning, CLASSES.index(f.kind)), default=None)
+    if not first or first.is_warning:
+        return first.kind if first else "ok", 0
+    return first.kind, 3 if first.kind in NO_VERDICT else 1

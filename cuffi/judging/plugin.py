@@ -6,6 +6,7 @@ skipped if the kernel did not run, or if there is no verdict.
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pytest
@@ -65,8 +66,10 @@ class Kernel(pytest.Item):
         text = "\n".join(f"{one['kind']}: {one['text']}" for one in found)
         if said["status"] == 3 or (not found and self.name not in said["ran"]):
             pytest.skip(text or f"{self.name} did not run")
-        if found:
+        if any(not one["is_warning"] for one in found):
             raise Wrong(text)
+        if found:
+            warnings.warn(text, stacklevel=1)
 
     def repr_failure(self, excinfo, style=None):
         if isinstance(excinfo.value, Wrong):

@@ -19,7 +19,9 @@ from tools.cuda import rewrite as cuda_rewrite
 from tools.cuda.analysis import Unit
 from tools.cuda.to_host import HostRewriter
 
+from .findings import Finding, difference, of_run
 from .harness import harness
+from .limits import Limits, Ran, run
 
 # races: the finder, unoptimised, because an optimiser removes accesses whose value nobody uses.
 MODES = {
@@ -35,6 +37,7 @@ MODES = {
     "plain": ["-O2", "-g1"],
 }
 OF_COMPILER = {"-fsanitize=thread", "-O0", "-O1"}  # for kernels, and not for the launcher
+UNBOUNDED = "the bounds of arrays: without a main() nobody knows their sizes"
 AS_NVCC = [
     "-fno-strict-aliasing",
     "-fno-finite-loops",
@@ -88,6 +91,48 @@ def rewritten(files: list[Path]) -> Unbuilt:
     return Unbuilt(texts, kernels, has_main)
 
 
+class Program:
+    """CUDA files as a program of each mode. With a reference, its main() must print what that prints."""
+
+    backwards_seconds = 3.0
+
+    def __init__(self, files: list[Path], arguments: list[str], options: list[str], reference: Path | None):
+        self.files, self.arguments, self.options, self.reference = files, arguments, options, reference
+        self.unbuilt = rewritten(files)
+        self.kernels, self.built = self.unbuilt.kernels, dict[str, Path]()
+        self.not_judged = [] if self.unbuilt.has_main else [UNBOUNDED]
+        if reference and not self.unbuilt.has_main:
+            raise NotBuilt("incomplete", [f"{files[0]}: --reference needs a main() that prints"])
+
+    def run(self, mode: str, folder: Path, limits: Limits, **settings) -> Ran:
+        if mode not in self.built:
+            self.built[mode] = program(self.unbuilt, self.files, mode, folder / mode, self.options)
+        return run(self.built[mode], self.arguments, limits, folder, by_address=mode == "races", **settings)
+
+    def found(self, ran: Ran, seconds: float) -> list[Finding]:
+        """What the run's output says."""
+        return of_run(ran, list(map(str, self.files)), seconds)
+
+    def result(self, ran: Ran) -> list[Finding]:
+        """What its result says, if nothing else does."""
+        if ran.status and self.unbuilt.has_main:
+            return [Finding("wrong-status", f"main() ended with status {ran.status}")]
+        told = difference(ran.output, self.expected()) if self.reference else ""
+        return [Finding("different-result", told)] if told else []
+
+    def expected(self) -> str:
+        """What the reference prints."""
+        command = [sys.executable, str(self.reference), *self.arguments]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=300)
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"])[-1]
+            raise NotBuilt("incomplete", [f"{self.reference}: {last}"])
+        return done.stdout
+
+    def placed(self, one: Finding) -> Finding:
+        return one
+
+
 def program(unbuilt: Unbuilt, files: list[Path], mode: str, folder: Path, options: list[str]) -> Path:
     """Compile and link the program of one mode, in its folder.
 
@@ -113,14 +158,14 @@ def program(unbuilt: Unbuilt, files: list[Path], mode: str, folder: Path, option
             "-c",
             folder / f"judged{number}.cpp",
         ]
-        run([*command, "-o", objects[-1]])
+        call([*command, "-o", objects[-1]])
     # Without -fsanitize=thread: the launcher has its functions.
     sanitizer = ["-fsanitize=address,undefined"] if mode == "memory" else []
-    run([*compiler(), *objects, launcher, "-o", folder / "judged", "-pthread", "-ldl", *sanitizer])
+    call([*compiler(), *objects, launcher, "-o", folder / "judged", "-pthread", "-ldl", *sanitizer])
     return folder / "judged"
 
 
-def run(command: list) -> None:
+def call(command: list) -> None:
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, errors="replace")
     if done.returncode:
         errors = [
@@ -160,9 +205,9 @@ def prepared(mode: str) -> tuple[Path, Path]:
         folder.mkdir(parents=True, exist_ok=True)
         header.write_text(f'#include "{root}/src/host/judge.h"\n')
         here = f".{os.getpid()}"  # another process may make the same
-        run([*compiler(), *flags(mode), "-x", "c++-header", header, "-o", f"{header}.gch{here}"])
+        call([*compiler(), *flags(mode), "-x", "c++-header", header, "-o", f"{header}.gch{here}"])
         os.replace(f"{header}.gch{here}", f"{header}.gch")
         own = [word for word in flags(mode) if word not in OF_COMPILER]
-        run([*compiler(), *own, "-O2", "-c", root / "src/host/host_launch.cpp", "-o", f"{launcher}{here}"])
+        call([*compiler(), *own, "-O2", "-c", root / "src/host/host_launch.cpp", "-o", f"{launcher}{here}"])
         os.replace(f"{launcher}{here}", launcher)
     return header, launcher

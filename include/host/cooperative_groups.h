@@ -127,6 +127,8 @@ class thread_block_tile : public lane_group {
  public:
   static_assert(Size <= 32 && (Size & (Size - 1)) == 0, "the host has tiles of 1, 2, 4, 8, 16 or 32 threads");
   thread_block_tile() : lane_group(tile_mask(Size)) {}
+  template <typename Other>
+  thread_block_tile(const thread_block_tile<Size, Other>& same) : lane_group(same) {}
   static constexpr unsigned int size() { return Size; }
   static constexpr unsigned int num_threads() { return Size; }
   static unsigned int meta_group_rank() { return thread_block::thread_rank() / Size; }

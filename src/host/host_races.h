@@ -23,7 +23,7 @@
 // a __constant__ variable; a barrier that threads of the block skip because they have ended; a fault.
 //
 // Settings: CAFFE_RACES names the log, CAFFE_RACES_MEGABYTES is the most memory of the shadow (2048), CAFFE_RACES_BLOCKS
-// the most blocks of a launch: its first, its last, and some between.
+// the most blocks of a launch that are watched: its first, its last, and some between. The others run, too.
 #pragma once
 
 #include <stddef.h>
@@ -51,7 +51,7 @@ struct RaceFinder {
   void barrier_skipped(int, int, const void*) {}
   void fault(const void*, const char*) {}
   void refused(const char*, const char*) {}
-  bool skips(int64_t, int64_t) { return false; }
+  void watch_block(int64_t, int64_t) {}
 };
 }  // namespace cuda_host
 
@@ -190,16 +190,16 @@ class RaceFinder {
   void refused(const char* kernel, const char* why) {
     if (said_refused_.insert(kernel).second) write_line("left\t%s\tlaunch\t%s\n", kernel, why);
   }
-  // Is this block of a launch left out?
-  bool skips(int64_t block, int64_t blocks) {
+  // Watch this block, or only its atomic operations, by which others wait for it.
+  void watch_block(int64_t block, int64_t blocks) {
     static const int64_t most = number_of("CAFFE_RACES_BLOCKS", INT64_MAX);
     const int64_t ends = std::max<int64_t>(1, most / 4);
-    if (blocks <= most || block < ends || block >= blocks - ends) return false;
-    if (uint32_t(block * 2654435761u) % blocks < static_cast<uint64_t>(most / 2)) return false;
-    has_skipped_ = true;
-    if (said_skipped_.insert(kernel_).second)
+    watched_ = blocks <= most || block < ends || block >= blocks - ends ||
+               uint32_t(block * 2654435761u) % blocks < static_cast<uint64_t>(most / 2);
+    if (watched_) return;
+    has_unwatched_ = true;
+    if (said_unwatched_.insert(kernel_).second)
       write_line("left\t%s\tblocks\t%lld\n", kernel_, static_cast<long long>(blocks - most));
-    return true;
   }
 
   // A shuffle of this thread, called at `pc`, reads from a lane that takes no part in it.
@@ -214,6 +214,11 @@ class RaceFinder {
   void access(const void* memory, size_t bytes, Kind kind, const void* pc, bool takes_lock = false) {
     if (!running_ || stacks_.has(memory)) return;
     running_ = false;  // the functions of the standard library that are called here may be instrumented
+    if (!watched_) {
+      if (kind >= kAtomicRead) synchronize(memory, kind, takes_lock);
+      running_ = true;
+      return;
+    }
     settle();
     place_ = offset_of(pc);
     if (kind >= kAtomicRead) synchronize(memory, kind, takes_lock);
@@ -438,7 +443,7 @@ class RaceFinder {
       if (cell.rare) tell(cell.rare->atomic, "changed atomically, then written");
       tell(cell.write, "written twice");
     } else if (is_read) {
-      tell(cell.write, "written, then read");
+      if (!ordered(cell.write, own.shared) && !has_written_the_same(cell)) tell(cell.write, "written, then read");
       if (own.kind == kRead && cell.rare && !told && !ordered(cell.rare->atomic, own.shared))
         threads_[thread_].doubtful.push_back({cell.rare->atomic, own});
       note_reader(cell, own, 0);
@@ -513,6 +518,12 @@ class RaceFinder {
     each(cell.reader);
     if (cell.rare)
       for (const Reader& one : cell.rare->readers) each(one);
+  }
+  // Has this thread written the value that is there? Then it reads its own value, whoever came first.
+  bool has_written_the_same(const Cell& cell) const {
+    bool found = false;
+    for_readers(cell, [&](const Stamp& by, bool wrote) { found |= wrote && by.thread == own_number(); });
+    return found;
   }
   template <typename Is>
   void forget_readers(Cell& cell, const Is& is) {
@@ -600,7 +611,7 @@ class RaceFinder {
     const bool writes = own.kind == kWrite || own.kind >= kAtomic;
     // Of a structure some bytes may be padding.
     const bool unset = own.bytes <= 16 ? !*begin : std::find(begin, end, true) == end;
-    if (unset && own.kind != kWrite && own.kind != kAtomicWrite && !has_skipped_)
+    if (unset && own.kind != kWrite && own.kind != kAtomicWrite && (own.shared || !has_unwatched_))
       tell("unset", own.by.pc, "reads %s memory that nothing has written", own.shared ? "shared" : "global");
     const bool first = writes && unset;
     if (writes) std::fill(begin, end, true);
@@ -714,7 +725,7 @@ class RaceFinder {
                second.shared ? -1LL : static_cast<long long>((at - base) / unit), second.bytes);
   }
 
-  bool running_ = false, block_only_ = false, has_skipped_ = false;
+  bool running_ = false, block_only_ = false, watched_ = true, has_unwatched_ = false;
   const char* kernel_ = "";
   int64_t block_threads_ = 1;
   uint32_t block_ = 0, now_ = 1, barrier_ = 0, place_ = 0;
@@ -722,7 +733,7 @@ class RaceFinder {
   std::string library_;
   uintptr_t library_start_ = 0, last_number_ = 0;
   size_t library_bytes_ = 0, cells_ = 0;
-  std::set<std::string> said_skipped_, said_full_, said_refused_;
+  std::set<std::string> said_unwatched_, said_full_, said_refused_;
   std::vector<bool> static_written_, dynamic_written_;
   Range stacks_, dynamic_shared_, static_shared_;
   std::vector<uintptr_t> pointers_;

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cuffi.judging.findings import CLASSES, Finding, gravest, of_log, of_run, status_of
+from cuffi.judging.findings import CLASSES, Finding, gravest, of_log, of_run
 from cuffi.judging.limits import Ran
 
 
@@ -43,11 +43,17 @@ def test_a_log():
     found, ran, left = of_log(log)
     assert [f.kind for f in found] == ["null", "unset"] and ran == {"k"} and len(left) == 2
     assert "thread 1 of block 1" in found[0].text and found[0].kernel == "k"
-    assert "2048 MB" in left[0] and "9 blocks did not run" in left[1]
+    assert "2048 MB" in left[0] and "9 blocks were not watched" in left[1]
 
 
 def test_the_gravest():
-    assert gravest([]) == "ok" and status_of("ok") == 0
-    assert gravest([Finding("hang", ""), Finding("race", ""), Finding("unset", "")]) == "race"
-    assert {kind: status_of(kind) for kind in CLASSES[-4:]} == dict.fromkeys(CLASSES[-4:], 3)
-    assert status_of("race") == 1
+    assert gravest([]) == ("ok", 0)
+    assert gravest([Finding("hang", ""), Finding("race", ""), Finding("unset", "")]) == ("race", 1)
+    assert {gravest([Finding(kind, "")])[1] for kind in CLASSES[-4:]} == {3}
+
+
+def test_a_warning_is_no_mistake():
+    allowed = Finding("barrier", "", is_warning=True)
+    assert gravest([allowed]) == ("barrier", 0)
+    assert gravest([allowed, Finding("hang", "")]) == ("hang", 3)
+    assert gravest([allowed, Finding("unset", "")]) == ("unset", 1)

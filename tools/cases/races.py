@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -104,6 +105,7 @@ class Mistake:
         kind: 'unset' (a read of memory that nothing has written), 'barrier' (threads of the block have ended before
             it), 'constant' (a write to a __constant__ variable) or 'fault'.
         text: what the thread does.
+        is_warning: CUDA allows it: a barrier waits for the threads that have not ended.
     """
 
     kernel: str
@@ -112,6 +114,7 @@ class Mistake:
     thread: tuple[int, int]
     kind: str
     text: str
+    is_warning: bool = False
 
     def __str__(self) -> str:
         block, thread = self.thread
@@ -163,13 +166,16 @@ def watched() -> Iterator[Watch]:
             if before is not None:
                 os.environ["CAFFE_RACES"] = before
             if log.exists():
-                found.races, found.kernels, found.left = parse(log.read_text())
+                mistakes, found.kernels, found.left = parse(log.read_text())
+                allowed = [m for m in mistakes if isinstance(m, Mistake) and m.is_warning]
+                found.races = [one for one in mistakes if one not in allowed]
+                found.left += [f"{one.kernel}: {one.text}, at {one.place}" for one in allowed]
 
 
 LEFT = {
     "memory": "{0}: more memory than the race finder may use ({1} MB, CAFFE_RACES_MEGABYTES), so some was not watched",
     "launch": "{0}: a launch was refused: {1}",
-    "blocks": "{0}: {1} blocks did not run (CAFFE_RACES_BLOCKS)",
+    "blocks": "{0}: {1} blocks were not watched (CAFFE_RACES_BLOCKS)",
 }
 
 
@@ -190,10 +196,12 @@ def parse(text: str) -> tuple[list[Race | LaneRead | Mistake], set[str], list[st
             races.setdefault((kernel, read.place), read)
         elif word == "told":
             library, kernel, kind, offset, thread, size, what = said
-            found = Mistake(
-                kernel, *places(library, int(offset, 0)), divmod(int(thread), int(size)), kind, what
-            )
-            races.setdefault((kernel, kind, found.place), found)
+            place, line = places(library, int(offset, 0))
+            allowed = kind == "barrier" and returns_before(place, kernel)
+            if kind == "barrier":
+                what += ", and CUDA's barriers do not wait for it" if allowed else IN_A_CONDITION
+            thread = divmod(int(thread), int(size))
+            races.setdefault((kernel, kind, place), Mistake(kernel, place, line, thread, kind, what, allowed))
         elif word == "race":
             library, kernel, what, space, *rest = said
             first, second, one, other, size, element, width = (int(n, 0) for n in rest)
@@ -211,6 +219,26 @@ def parse(text: str) -> tuple[list[Race | LaneRead | Mistake], set[str], list[st
     ran = {said[0] for word, *said in rows if word == "ran"}
     left = [LEFT[said[1]].format(said[0], said[2]) for word, *said in rows if word == "left"]
     return list(races.values()), ran, list(dict.fromkeys(left))
+
+
+IN_A_CONDITION = "; in conditional code all threads must come to it, or none"
+
+
+def returns_before(place: str, kernel: str) -> bool:
+    """Has the kernel a `return` before this place? Threads may have ended there. That is allowed: CUDA's barriers wait
+    for all threads that have not ended. A barrier that they passed by is in conditional code, where it is not."""
+    file, _, line = place.rpartition(":")
+    try:
+        source = Source(read(file), file)
+        lines = [0, *(m.end() for m in re.finditer("\n", source.text)), len(source.text)]
+        at = lines[int(line)]
+    except (OSError, ValueError, IndexError):
+        return True
+    bodies = [(f.body, f.end) for f in source.functions if f.name == kernel]
+    returns = [token.start for token in source.lexed.tokens if token.text == "return"]
+    return not bodies or any(
+        a < r < (at if a < at < b else b) for a, b in bodies for r in returns
+    )
 
 
 class Variables:
@@ -274,7 +302,7 @@ def line_of(frames: list[str], otherwise: str) -> tuple[str, str]:
 def main() -> int:
     races, _, left = parse(Path(sys.argv[1]).read_text())
     print(*races, *left, sep="\n")
-    return bool(races)
+    return any(not (isinstance(one, Mistake) and one.is_warning) for one in races)
 
 
 if __name__ == "__main__":
