@@ -1,6 +1,6 @@
 """Run the whole suite: `python test.py [pytest options]`, for instance `python test.py -x -k sigmoid-vector`.
 
-`python test.py nets` runs the tests of a wing, or of another folder of tests/; `toolkit` stands for the toolkit's folders.
+`python test.py nets` runs the tests of a wing, or of a folder of tests/. `toolkit` stands for the toolkit's folders.
 
 It installs missing packages (requirements/test.txt). The whole suite runs with one worker per core; GPU tests run on
 one worker. With `-n 0`, `--pdb`, `-s`, or a named test or file, everything runs in this process.
