@@ -19,6 +19,7 @@ from ..cuda.lexer import Directive, Lexed, Token, items
 from ..cuda.outline import Function, skip_angles, split_commas
 from ..cuda.source import Source
 from ..cuda.tokens import macro_body
+from .structs import Field, struct_of
 from .symbols import Symbol, symbols_to_fill
 
 # Names of host code: of CUDA's API, of Caffe, of torch's extensions. A function with one does more than compute.
@@ -60,6 +61,7 @@ class KernelFile:
     constants: dict[str, str]  # by name, macros and constants that launches may use: their qualified names
     types: set[str]  # types that the file defines
     enums: dict[str, list[str]]  # those of them that are enums, with the qualified names of their values
+    structs: dict[str, tuple[str, list[Field] | None]]  # by name: qualified, and its fields (structs.py)
     aliases: dict[str, str]  # names that it gives to C++'s own types
     symbols: dict[str, list[Symbol]]  # by kernel, the variables that it reads and the host code fills
 
@@ -96,6 +98,12 @@ def kernels_of(text: str, path: str) -> KernelFile:
         constants,
         types,
         {name: values for several in declared.values() for one in several for name, values in _enum(one)},
+        {
+            found[0]: (one.scope + found[0], found[1])
+            for several in declared.values()
+            for one in several
+            if (found := struct_of(_without_comments(one.text)))
+        },
         aliases,
         _symbols_of_kernels(unit),
     )
