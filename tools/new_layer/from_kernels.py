@@ -155,7 +155,7 @@ class _Maker:
             self.notes,
             [
                 *self._filled,
-                *map(_upload, filled, (s for s, _ in filled.values())),
+                *(_upload(name, symbol, count) for name, (symbol, count) in filled.items()),
                 *self._geometry.prologue,
             ],
             {**self._extents(), **{name: str(count) for name, (_, count) in filled.items()}},
@@ -418,10 +418,11 @@ def alignment_of(kind: str) -> int:
     return min(16, int(bits[0]) // 8 * int(kind[-1]))
 
 
-def _upload(name: str, symbol: Symbol) -> str:
-    """A statement that fills a variable on the current stream."""
+def _upload(name: str, symbol: Symbol, count: int) -> str:
+    """Statements that fill a variable on the current stream."""
     there = f"{symbol.scope or '::'}{symbol.name}"
     return (
+        f'  static_assert(sizeof({there}) == {count} * sizeof(*{name}), "{symbol.name} has another size");\n'
         f"  CUDA_CHECK(cudaMemcpyToSymbolAsync({there}, {name}, sizeof({there}), 0, cudaMemcpyDeviceToDevice,\n"
         "                                     CAFFE_STREAM(stream)));"
     )

@@ -110,7 +110,11 @@ def kernels_of(text: str, path: str) -> KernelFile:
 
 
 def _symbols_of_kernels(unit: Unit) -> dict[str, list[Symbol]]:
-    symbols = {name: symbol for source in unit.sources for name, symbol in symbols_to_fill(source).items()}
+    symbols = {
+        name: symbol
+        for source in unit.sources
+        for name, symbol in symbols_to_fill(source, unit.sources).items()
+    }
     kernels = [f for f in unit.main.functions if f.is_kernel] if symbols else []
     used = {f.name: sorted(unit.used_by(unit.main, f) & symbols.keys()) for f in kernels}
     return {name: [symbols[word] for word in words] for name, words in used.items()}
