@@ -88,6 +88,8 @@ def kernels_of(text: str, path: str) -> KernelFile:
         if function.head in scopes:
             kernel = kernel._replace(parameters=_without_aliases(kernel.parameters, aliases))
             kernels.append((kernel, scopes[function.head], template_parameters(unit.main, function)))
+        elif function.member:
+            left_out.append((function.name, "is a member of a class, which CUDA does not allow"))
         else:
             left_out.append((function.name, "is in a preprocessor branch that is not compiled"))
     return KernelFile(
