@@ -45,6 +45,8 @@ class Project:
         )
         if place := next((place for place in places if place.is_file()), None):
             return place
+        if angles and "/" not in header:  # <unistd.h> is not some file of this name
+            return None
         ends = [file for file in self._files if f"/{file}".endswith(f"/{header}")]
         return self.folders[-1] / ends[0] if len(ends) == 1 else None
 

@@ -23,6 +23,7 @@ from .checks import Checks
 from .extension import DTYPES
 from .launcher_operator import register
 from .library import INDICES, Libraries, backend_of
+from .passed import in_order
 from .planning import STREAM_VALUE, Launched, watcher
 
 _NO_BUILTINS = {"__builtins__": {}}
@@ -288,13 +289,10 @@ class Launcher:
 
     def _counted(self, arguments: tuple, named: dict) -> tuple:
         """An argument for each parameter that is passed."""
-        names = ", ".join(name for _, name in self.passed)
-        if named:
-            raise CaffeTypeError(
-                f"{self.checks.name}: {self.function} takes {names}, in this order and without names"
-            )
-        # A kernel's float3 is three numbers of its launcher, which may be passed as one tuple.
-        arguments = tuple(n for a in arguments for n in (a if isinstance(a, tuple) else (a,)))
+        try:
+            arguments = in_order(tuple(name for _, name in self.passed), arguments, named)
+        except CaffeTypeError as error:
+            raise CaffeTypeError(f"{self.checks.name}: {self.function}: {error}") from None
         if len(arguments) != len(self.passed):
             typed = ", ".join(
                 f"{kind}{'' if kind.endswith('*') else ' '}{name}" for kind, name in self.passed

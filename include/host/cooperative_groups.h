@@ -226,5 +226,10 @@ template <typename Group>
 inline void wait(const Group& group, int line = __builtin_LINE()) {
   sync(group, line);
 }
+// All copies are done, so that there are no later ones to go on with.
+template <unsigned kLater, typename Group>
+inline void wait_prior(const Group& group, int line = __builtin_LINE()) {
+  sync(group, line);
+}
 
 }  // namespace cooperative_groups

@@ -16,7 +16,14 @@ from tools.cuda.branches import NOT_ON_THE_HOST
 with open(ROOT / "docs" / "evidence" / "cuda13_names.csv", newline="") as file:
     NAMES = {row["name"]: row["on the host"] for row in csv.DictReader(file)}
 FUNCTIONS = {name: said for name, said in NAMES.items() if not name.endswith(".h")}
-INCLUDED = ("caffe_cuda_macro.h", "cuda_fp16.h", "cuda_bf16.h", "cuComplex.h", "math_constants.h")
+INCLUDED = (
+    "caffe_cuda_macro.h",
+    "cuda_fp16.h",
+    "cuda_bf16.h",
+    "cuComplex.h",
+    "math_constants.h",
+    "cuda_pipeline.h",
+)
 FOLDERS = (ROOT / "include" / "host", ROOT / "include")
 
 

@@ -35,6 +35,8 @@ def written(place: Path, text: str) -> Path:
         ("include/mine/common.h", '"mine/common.h"', True),
         ("include/common.h", '"../../include/common.h"', True),
         ("include/of/mine/common.h", '"mine/common.h"', True),  # the one file that ends so
+        ("include/of/mine/common.h", "<mine/common.h>", True),
+        ("windows/unistd.h", "<unistd.h>", False),  # the system's
         ("include/stdio.h", "<stdio.h>", False),  # the compiler's
         ("include/cuda_runtime.h", "<cuda_runtime.h>", False),  # the toolkit's
         ("../include/common.h", '"common.h"', False),  # outside of the repository

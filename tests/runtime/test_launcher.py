@@ -341,14 +341,13 @@ def test_autograd_is_told_what_was_written(loops, device):
 # ----------------------------------------------------------------------------------- errors and counts
 
 
-def test_arguments_have_no_names():
+def test_arguments_may_have_names():
     x, y = torch.rand(3), torch.empty(3)
     for _ in range(3):
-        with pytest.raises(
-            CaffeTypeError, match=r"^sigmoid: sigmoid_forward takes bottom, top, count, in this order"
-        ):
-            sigmoid_layer.sigmoid_forward(x, y, count=3)
-        sigmoid_layer.sigmoid_forward(x, y, 3)
+        sigmoid_layer.sigmoid_forward(x, count=3, top=y.zero_())
+        torch.testing.assert_close(y, x.sigmoid())
+        with pytest.raises(CaffeTypeError, match=r"^sigmoid: sigmoid_forward: no argument is called 'n'"):
+            sigmoid_layer.sigmoid_forward(x, y, n=3)
 
 
 def test_nothing_is_kept(kernels, device):

@@ -23,12 +23,12 @@ TEXTURE_FETCH = re.compile(r"(tex[123]D\w*|texCubemap\w*|surf[123]D\w*|surfCubem
 # Functions that only a GPU has: clusters, address spaces, barriers in memory, named barriers, 128-bit atomics.
 GPU_ONLY = re.compile(
     r"__cluster\w+|__cvta_\w+|__is(Global|Shared|Local|Constant|GridConstant|ClusterShared|CtaShared)|__mbarrier_\w+"
-    r"|__barrier_sync\w*|__threadfence_cluster|__u128Atomic\w+|__pipeline_\w+|__brkpt|__prof_trigger|__block_size__"
+    r"|__barrier_sync\w*|__threadfence_cluster|__u128Atomic\w+|__pipeline_arrive_on|__brkpt|__prof_trigger|__block_size__"
     r"|__tile\w*__"
 )
 # CUDA's headers that need a GPU. Caffe layers have some of them in cuffi/caffe_layers/include/legacy.
 NOT_ON_THE_HOST = re.compile(
-    r"(cub|thrust|cutlass|cute|cuda|nv)/\S+|(mma|cuda_pipeline\w*|cuda_awbarrier\w*|cuda_fp[864]|cuda\w+_interop"
+    r"(cub|thrust|cutlass|cute|cuda|nv)/\S+|(mma|cuda_pipeline_helpers|cuda_awbarrier\w*|cuda_fp[864]|cuda\w+_interop"
     r"|cuda(GL|EGL|VDPAU)\w*|cuda_occupancy|cuda_device_runtime_api|library_types|cublas\w*"
     r"|cudnn\w*|cusparse\w*|cusolver\w*|cufft\w*|nccl|nvrtc|nvToolsExt|texture_\w+|surface_\w+)(\.h)?$"
 )

@@ -14,6 +14,7 @@ import re
 from ..cuda.analysis import Kernel
 from ..cuda.certain import touched_elements
 from ..cuda.launches import Launch
+from ..cuda.outline import Parameter
 from .geometry import Geometry
 from .index_types import given_types, index_types
 from .kernel_file import KernelFile, tidy_type
@@ -113,6 +114,7 @@ class _Maker:
         self.choices: dict[str, list[str]] = {}  # the values of its template's other parameters
         self.chosen: dict[str, str] = {}  # and which of them a call means, in C
         self.notes: list[str] = []
+        self._filled: list[str] = []  # statements that fill structs
         self._geometry = Geometry(self)
 
     def launcher(self, name: str) -> KernelLauncher:
@@ -151,7 +153,11 @@ class _Maker:
             block,
             shared,
             self.notes,
-            [*map(_upload, filled, (s for s, _ in filled.values())), *self._geometry.prologue],
+            [
+                *self._filled,
+                *(_upload(name, symbol, count) for name, (symbol, count) in filled.items()),
+                *self._geometry.prologue,
+            ],
             {**self._extents(), **{name: str(count) for name, (_, count) in filled.items()}},
             [symbol.name for symbol, _ in filled.values()],
             self.indices,
@@ -303,6 +309,9 @@ class _Maker:
         base = " ".join(w for w in words if w != "const")
         shown = tidy_type(parameter.type)
         kernel_base = types.get(base, base)
+        bare = base.split(" ")[-1]
+        if not stars and "&" not in words and bare in self.file.structs and "<" not in words:
+            return self._struct(parameter.name, bare)
         if stars > 1 or re.search(r"[<>&:]|\d+\s*\]", text):
             raise NoLauncher(f"takes a {shown} {parameter.name}, which C can't give it")
         if not stars and kernel_base in VECTORS:
@@ -357,6 +366,30 @@ class _Maker:
             raise NoLauncher(f"takes a {kind} {kernel_name}, which C can't give it")
         return Argument("float", name, f"{kind}({name})", kernel_name, kind)
 
+    def _struct(self, name: str, kind: str) -> Argument:
+        """An argument for each field of a struct, `p_n` for `p.n`. The last one has the struct as its value."""
+        qualified, fields = self.file.structs[kind]
+        if fields is None:
+            raise NoLauncher(f"takes a {kind} {name}, with a part that C can't give it")
+        variable, first = self.named(name), len(self.arguments)
+        self._filled.append(f"  {qualified} {variable}{{}};")
+        for field in fields:
+            kernel_type = self.file.aliases.get(field.type, field.type) + "*" * field.is_pointer
+            kernel_type = f"const {kernel_type}" if field.is_const else kernel_type
+            if field.type in self.file.structs and not field.is_pointer:
+                raise NoLauncher(f"takes a {kind} {name}, whose {field.name} is a struct, too")
+            for place in range(max(1, field.count)):
+                at = f"[{place}]" if field.count else ""
+                part = Parameter(kernel_type, f"{name}_{field.name}" + (f"_{place}" if field.count else ""))
+                argument = self._argument(part, {})
+                self._filled.append(f"  {variable}.{field.name}{at} = {argument.value};")
+                self.arguments.append(argument)
+        for argument in self.arguments[first:]:
+            argument.value = argument.kernel_name = ""
+        last = self.arguments.pop()
+        last.value, last.kernel_name, last.kernel_type = variable, name, kind
+        return last
+
     def _is_called(self, name: str) -> bool:
         low, high = self.kernel.body
         return re.search(rf"\b{name}\s*\(", self.file.source.text[low:high]) is not None
@@ -385,10 +418,11 @@ def alignment_of(kind: str) -> int:
     return min(16, int(bits[0]) // 8 * int(kind[-1]))
 
 
-def _upload(name: str, symbol: Symbol) -> str:
-    """A statement that fills a variable on the current stream."""
+def _upload(name: str, symbol: Symbol, count: int) -> str:
+    """Statements that fill a variable on the current stream."""
     there = f"{symbol.scope or '::'}{symbol.name}"
     return (
+        f'  static_assert(sizeof({there}) == {count} * sizeof(*{name}), "{symbol.name} has another size");\n'
         f"  CUDA_CHECK(cudaMemcpyToSymbolAsync({there}, {name}, sizeof({there}), 0, cudaMemcpyDeviceToDevice,\n"
         "                                     CAFFE_STREAM(stream)));"
     )

@@ -19,6 +19,7 @@ from ..cuda.lexer import Directive, Lexed, Token, items
 from ..cuda.outline import Function, skip_angles, split_commas
 from ..cuda.source import Source
 from ..cuda.tokens import macro_body
+from .structs import Field, struct_of
 from .symbols import Symbol, symbols_to_fill
 
 # Names of host code: of CUDA's API, of Caffe, of torch's extensions. A function with one does more than compute.
@@ -60,6 +61,7 @@ class KernelFile:
     constants: dict[str, str]  # by name, macros and constants that launches may use: their qualified names
     types: set[str]  # types that the file defines
     enums: dict[str, list[str]]  # those of them that are enums, with the qualified names of their values
+    structs: dict[str, tuple[str, list[Field] | None]]  # by name: qualified, and its fields (structs.py)
     aliases: dict[str, str]  # names that it gives to C++'s own types
     symbols: dict[str, list[Symbol]]  # by kernel, the variables that it reads and the host code fills
 
@@ -86,6 +88,8 @@ def kernels_of(text: str, path: str) -> KernelFile:
         if function.head in scopes:
             kernel = kernel._replace(parameters=_without_aliases(kernel.parameters, aliases))
             kernels.append((kernel, scopes[function.head], template_parameters(unit.main, function)))
+        elif function.member:
+            left_out.append((function.name, "is a member of a class, which CUDA does not allow"))
         else:
             left_out.append((function.name, "is in a preprocessor branch that is not compiled"))
     return KernelFile(
@@ -96,13 +100,23 @@ def kernels_of(text: str, path: str) -> KernelFile:
         constants,
         types,
         {name: values for several in declared.values() for one in several for name, values in _enum(one)},
+        {
+            found[0]: (one.scope + found[0], found[1])
+            for several in declared.values()
+            for one in several
+            if (found := struct_of(_without_comments(one.text)))
+        },
         aliases,
         _symbols_of_kernels(unit),
     )
 
 
 def _symbols_of_kernels(unit: Unit) -> dict[str, list[Symbol]]:
-    symbols = {name: symbol for source in unit.sources for name, symbol in symbols_to_fill(source).items()}
+    symbols = {
+        name: symbol
+        for source in unit.sources
+        for name, symbol in symbols_to_fill(source, unit.sources).items()
+    }
     kernels = [f for f in unit.main.functions if f.is_kernel] if symbols else []
     used = {f.name: sorted(unit.used_by(unit.main, f) & symbols.keys()) for f in kernels}
     return {name: [symbols[word] for word in words] for name, words in used.items()}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..cuda.outline import head_name
@@ -34,8 +35,8 @@ class Symbol(NamedTuple):
     sizes: tuple[int, ...] | None
 
 
-def symbols_to_fill(source: Source) -> dict[str, Symbol]:
-    """The file's variables whose values come from host code, by name.
+def symbols_to_fill(source: Source, sources: Iterable[Source] = ()) -> dict[str, Symbol]:
+    """The file's variables whose values come from host code, by name. Its sizes may be constants of `sources`.
 
     These are each `__constant__` without an initial value, because no kernel can write it, and each `__device__`
     variable that the file uploads to. Other `__device__` variables start as 0, and kernels write them.
@@ -52,13 +53,13 @@ def symbols_to_fill(source: Source) -> dict[str, Symbol]:
             continue
         if head_name(tokens, source.lexed.partner, first, last) is not None:  # a function
             continue
-        for symbol in _declared(source, tokens[first:last], scope):
+        for symbol in _declared([source, *sources], tokens[first:last], scope):
             if "__constant__" in words or symbol.name in uploaded:
                 found[symbol.name] = symbol
     return found
 
 
-def _declared(source: Source, tokens, scope: str):
+def _declared(sources: list[Source], tokens, scope: str):
     """The variables of one declaration."""
     text = mask(tokens, tokens[0].start, tokens[-1].end)
     text = re.sub(r"__align__\s*\([^)]*\)|alignas\s*\([^)]*\)", " ", text)
@@ -69,18 +70,19 @@ def _declared(source: Source, tokens, scope: str):
             return
         stars = "*" * found[1].count("*")
         base = base or " ".join(word for word in found[1].replace("*", " ").split() if word not in STORAGE)
-        sizes = tuple(_number(source, size) for size in re.findall(r"\[([^\]]*)\]", found[3]))
+        sizes = tuple(_number(sources, size) for size in re.findall(r"\[([^\]]*)\]", found[3]))
         yield Symbol(found[2], base + stars, scope, None if None in sizes else sizes)
 
 
-def _number(source: Source, text: str, depth: int = 0) -> int | None:
-    """The value of a constant expression of numbers, macros and constants of the file; None if it is another."""
-    values = {m.tokens[0].text: " ".join(t.text for t in macro_body(m)) for m in source.macros}
+def _number(sources: list[Source], text: str, depth: int = 0) -> int | None:
+    """The value of a constant expression of numbers, macros and constants of the files; None if it is another."""
+    values = {m.tokens[0].text: " ".join(t.text for t in macro_body(m)) for s in sources for m in s.macros}
     text = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", text)
     for name in set(re.findall(r"[A-Za-z_]\w*", text)):
-        constant = re.search(rf"\b(?:const|constexpr)\b[\w\s]*\b{name}\s*=\s*([^;,]+)", source.text)
+        written = rf"\b(?:const|constexpr)\b[\w\s]*\b{name}\s*=\s*([^;,]+)"
+        constant = next(filter(None, (re.search(written, source.text) for source in sources)), None)
         value = values.get(name) or (constant and constant[1])
-        number = _number(source, value, depth + 1) if value and depth < 8 else None
+        number = _number(sources, value, depth + 1) if value and depth < 8 else None
         if number is None:
             return None
         text = re.sub(rf"\b{name}\b", str(number), text)

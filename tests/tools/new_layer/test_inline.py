@@ -87,3 +87,10 @@ template <Uplo uplo, a::Mode mode> __global__ void k(float* x, Uplo other) { *x 
     assert "int e_k(float *x, int other, int uplo, int mode," in header
     assert "uplo == static_cast<int>(Lower) && mode == static_cast<int>(a::Mode::fast)" in source
     assert "static_cast<Uplo>(other)" in source
+
+
+def test_a_kernel_that_is_a_member_is_told_so():
+    """nvcc 13: a __global__ function or function template cannot be a member function."""
+    text = "struct S { static __global__ void k(float* x) { *x = 1; } };\n__global__ void other(float* x) { *x = 1; }"
+    *_, without = completed("m", text, "m.cu")
+    assert without == ["a kernel without a launcher: k is a member of a class, which CUDA does not allow"]

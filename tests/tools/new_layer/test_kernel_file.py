@@ -102,7 +102,9 @@ __global__ void run(const real* x) {}
     assert file.constants == {
         "ROWS": "ROWS", "WIDE": "a::WIDE", "PLAIN": "PLAIN", "FAST": "FAST", "DEEP": "DEEP", "blocks_for": "blocks_for"
     }  # fmt: skip
-    assert file.enums == {"Mode": ["PLAIN", "FAST"]} and file.aliases["real"] == "float" and "real" in file.types
+    assert (
+        file.enums == {"Mode": ["PLAIN", "FAST"]} and file.aliases["real"] == "float" and "real" in file.types
+    )
 
 
 def test_a_macro_of_the_file_chooses_in_its_headers(tmp_path):

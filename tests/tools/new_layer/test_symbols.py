@@ -4,6 +4,7 @@ import pytest
 from support.new_layer import derive
 
 from tools.cuda.source import Source
+from tools.new_layer.inline import completed
 from tools.new_layer.symbols import symbols_to_fill
 
 FILE = """
@@ -65,3 +66,12 @@ def test_a_launcher_fills_them():
 def test_a_kernel_whose_constants_cannot_be_passed(declared, why):
     _, left_out = derive(f"{declared}\n__global__ void f(float* x) {{ x[0] = sizeof(c); }}")
     assert left_out["f"].startswith(why)
+
+
+def test_sizes_of_constants_may_be_in_headers(tmp_path):
+    (tmp_path / "constants.h").write_text("const long N_DIM = 2;\n#define ROWS (N_DIM + 1)\n")
+    text = '#include "constants.h"\n__constant__ double box[N_DIM], rows[ROWS];\n'
+    text += "__global__ void k(double* x) { *x = box[0] + rows[1]; }"
+    header, source, without = completed("m", text, str(tmp_path / "m.cu"))
+    assert not without and "box_values: [2]" in header and "rows_values: [3]" in header
+    assert "static_assert(sizeof(::box) == 2 * sizeof(*box_values)" in source

@@ -1,0 +1,80 @@
+"""The arguments of a call of a launcher, in the order of its parameters: tuples, dicts and names become single values.
+
+in_order(("y", "p_n", "p_k_0", "p_k_1"), (y, {"n": 3, "k": (1, 2)}), {})   # (y, 3, 1, 2)
+"""
+
+from ..base.errors import CaffeTypeError
+
+# The names of a vector's numbers.
+AXES = "xyzw"
+
+
+def in_order(names: tuple[str, ...], arguments: tuple, named: dict) -> tuple:
+    """One value for each name, as far as the call has them.
+
+    A kernel's float3 is three numbers of its launcher, which may be passed as one tuple. A struct is a number or a
+    pointer for each of its fields, which may be passed as one dict, by the fields' names.
+
+    Raises:
+        CaffeTypeError: a name is unknown or given twice, a field is missing, or names are not given to the end.
+    """
+    values: list = []
+    for argument in arguments:
+        if isinstance(argument, tuple):
+            values += argument
+        elif isinstance(argument, dict):
+            values += _of_struct(names[len(values) :], argument)
+        else:
+            values.append(argument)
+    if not named:
+        return tuple(values)
+    for name in named:
+        if name not in names:
+            raise CaffeTypeError(f"no argument is called {name!r}: there are {', '.join(names)}")
+        if name in names[: len(values)]:
+            raise CaffeTypeError(f"{name} is given twice")
+    rest = names[len(values) :]
+    if missing := [name for name in rest if name not in named]:
+        raise CaffeTypeError(f"{', '.join(missing)}: missing")
+    return (*values, *(named[name] for name in rest))
+
+
+def _of_struct(names: tuple[str, ...], given: dict) -> list:
+    """The values of a struct's fields. `names` begins with theirs."""
+    if not names:
+        raise CaffeTypeError("a dict, after the last argument")
+    splits = [names[0][:at] for at, letter in enumerate(names[0]) if letter == "_"]
+    fitting = [p for p in splits if any(_element(names[0], f"{p}_{field}") is not None for field in given)]
+    if not fitting:
+        raise CaffeTypeError(f"{names[0]}: a dict has no such field: it has {', '.join(map(str, given))}")
+    prefix, values, used = f"{fitting[0]}_", [], {}
+    for name in names:
+        field = next((f for f in given if _element(name, prefix + str(f)) is not None), None)
+        if field is None and name.startswith(prefix):
+            raise CaffeTypeError(f"{name}: missing in a dict")
+        if field is None:
+            break
+        element = _element(name, prefix + field)
+        value = given[field]
+        if element != "":
+            if not isinstance(value, tuple | list):
+                raise CaffeTypeError(f"{prefix}{field}: expected a tuple, got {value!r}")
+            place = AXES.index(element) if element in AXES else int(element)
+            if place >= len(value):
+                raise CaffeTypeError(f"{prefix}{field}: expected more than {len(value)} values")
+            value = value[place]
+        values.append(value)
+        used[field] = used.get(field, 0) + 1
+    for field, value in given.items():
+        count = len(value) if isinstance(value, tuple | list) else 1
+        if used.get(field) != count:
+            raise CaffeTypeError(f"{prefix}{field}: expected {used.get(field, 'no')} values, got {count}")
+    return values
+
+
+def _element(name: str, field: str) -> str | None:
+    """ "" if the name is the field's, "x" or "0" if it is of one of its elements, None otherwise."""
+    if name == field:
+        return ""
+    rest = name.removeprefix(f"{field}_")
+    return rest if rest != name and (rest.isdigit() or (len(rest) == 1 and rest in AXES)) else None
