@@ -491,7 +491,8 @@ class CaffeNet(nn.Module):
             seed: for the order, the crops and the mirroring.
 
         Returns:
-            by layer's name, a DataLoader of dicts: float32 tensors by blob, [batch_size, ...].
+            by layer's name, a DataLoader of dicts: float32 tensors by blob, [batch_size, ...]. A layer with the name of
+            one before it has its line, too: "data, line 9".
 
         Raises:
             CaffeValueError: a source is missing or damaged, or a field is unknown. The message names the layer's line.
