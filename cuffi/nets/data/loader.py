@@ -166,7 +166,9 @@ def data_loaders(
         data = LayerData(spec, net.phase_name, functools.partial(_find, net.path), seed)
         batches = Batches(data, start, passes, rank, world)
         own = torch.Generator()  # otherwise the loader would draw from torch's generator
-        made[spec.name] = DataLoader(
+        # Two layers may have one name: often "data", one for the images and one for the labels.
+        name = spec.name if spec.name not in made else f"{spec.name}, line {spec.line}"
+        made[name] = DataLoader(
             data,
             batch_sampler=batches,
             num_workers=workers,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ...caffe_files.parameters import did_you_mean
 from ...caffe_files.prototxt import Node
 
 
@@ -90,9 +91,9 @@ def build(specs: list[Spec], is_input, report, elsewhere=frozenset()) -> Graph:
                 continue
             step.known = False
             later = made.get(bottom)
-            where = (
-                f"is made later, by {later.name!r} in line {later.line}" if later else "is made by no layer"
-            )
+            where = f"is made by no layer{did_you_mean(bottom, graph.latest)}"
+            if later:
+                where = f"is made later, by {later.name!r} in line {later.line}"
             report(spec, f"bottom {bottom!r} {where}")
         for i, top in enumerate(spec.tops):
             in_place = i < len(spec.bottoms) and spec.bottoms[i] == top

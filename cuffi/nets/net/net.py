@@ -102,7 +102,7 @@ class CaffeNet(nn.Module):
         if compiling:
             self.run_calls(schedule.calls, values)
         else:
-            self._run(schedule, values)
+            self._run(schedule, values, inputs, named)
         if schedule.single:
             return values[schedule.results[0][1]]
         return {name: values[value] for name, value in schedule.results}
@@ -146,7 +146,9 @@ class CaffeNet(nn.Module):
     def __prepare_scriptable__(self):
         refuse_script(self.path)
 
-    def _run(self, schedule: Schedule, values: list) -> None:
+    def _run(
+        self, schedule: Schedule, values: list, inputs: tuple[Tensor, ...], named: Mapping[str, Tensor]
+    ) -> None:
         calls = iter(schedule.calls)
         norms = [layer for key in schedule.norms if isinstance(layer := self._modules[key], BatchNorm)]
         try:
@@ -156,14 +158,31 @@ class CaffeNet(nn.Module):
             raise
         except (ValueError, TypeError, RuntimeError, IndexError) as error:
             failed = schedule.calls[~length_hint(calls)]  # the calls that are left come after it
-            raise self.failed(self.specs[failed.key], error) from error
+            given = {**dict(zip(dict(schedule.inputs), inputs, strict=False)), **named}
+            words = self._unlike(given, [name for name, i in schedule.inputs if i in failed.bottoms])
+            raise self.failed(self.specs[failed.key], error, words) from error
 
-    def failed(self, spec: Spec, error: Exception) -> Exception:
+    def _unlike(self, given: dict[str, Tensor], read: list[str]) -> str:
+        """What is unlike the file in a call's inputs, or unlike a picture in those that the failed layer reads."""
+        words = ""
+        for name, tensor in given.items():
+            said = self.shapes.get(name)
+            if (
+                isinstance(tensor, Tensor)
+                and said
+                and (tensor.dim() != len(said) or tensor.shape[1:] != said[1:])
+            ):
+                words += f". Input {name!r} is {list(tensor.shape)}; in the file it is {list(said)}"
+            elif isinstance(tensor, Tensor) and name in read and not tensor.is_floating_point():
+                words += f". Input {name!r} is of {tensor.dtype}: {name}.float() is of torch.float32"
+        return words
+
+    def failed(self, spec: Spec, error: Exception, more: str = "") -> Exception:
         """A layer's error, with the layer's name and line."""
         kind = CaffeRuntimeError
         if isinstance(error, ValueError | TypeError):
             kind = CaffeValueError if isinstance(error, ValueError) else CaffeTypeError
-        return kind(f"{self.path}, line {spec.line}: layer {spec.name!r} ({spec.type}): {error}")
+        return kind(f"{self.path}, line {spec.line}: layer {spec.name!r} ({spec.type}): {error}{more}")
 
     def run_calls(self, calls: Iterable[LayerCall], values: list) -> None:
         """Run the layers, and put their tops into the list of values."""
@@ -253,8 +272,10 @@ class CaffeNet(nn.Module):
             if values[value] is None and value in schedule.used:
                 raise self._missing(name, value, schedule)
             if values[value] is not None and not isinstance(values[value], Tensor):
+                kind = type(values[value])
+                how = ". torch.from_numpy makes a tensor of it" if kind.__name__ == "ndarray" else ""
                 raise CaffeTypeError(
-                    f"{self.path}: input {name!r}: expected a tensor, got {type(values[value]).__name__}"
+                    f"{self.path}: input {name!r}: expected a tensor, got {kind.__name__}{how}"
                 )
 
     def _missing(self, name: str, value: int, schedule: Schedule) -> CaffeTypeError:
@@ -337,7 +358,7 @@ class CaffeNet(nn.Module):
         schedule = self._schedules[key]
         found: list[Tensor | None] = [None] * schedule.count
         self.bind(schedule, found, (), {k: v for k, v in inputs.items() if k in self.phase.graph.inputs})
-        self._run(schedule, found)
+        self._run(schedule, found, (), inputs)
         return [found[value] for value in values]
 
     def _tops_of(self, graph: Graph, end: str) -> list[str]:
@@ -470,7 +491,8 @@ class CaffeNet(nn.Module):
             seed: for the order, the crops and the mirroring.
 
         Returns:
-            by layer's name, a DataLoader of dicts: float32 tensors by blob, [batch_size, ...].
+            by layer's name, a DataLoader of dicts: float32 tensors by blob, [batch_size, ...]. A layer with the name of
+            one before it has its line, too: "data, line 9".
 
         Raises:
             CaffeValueError: a source is missing or damaged, or a field is unknown. The message names the layer's line.

@@ -106,8 +106,16 @@ def _load(file, mmap_mode=None, allow_pickle=True, fix_imports=True, encoding="l
     return np.load(file, mmap_mode, allow_pickle=allow_pickle, fix_imports=fix_imports, encoding=encoding)
 
 
+def _set_printoptions(precision=None, threshold=None, *args, **kwargs):
+    """np.set_printoptions: a threshold of 'nan' or nan prints all elements, as no number of them is above it."""
+    if isinstance(threshold, str) or (isinstance(threshold, float) and np.isnan(threshold)):
+        threshold = sys.maxsize
+    np.set_printoptions(precision, threshold, *args, **kwargs)
+
+
 def _numpy(module: types.ModuleType) -> Library:
     old = old_numpy.names() | {"array": _array, "load": _load, "fromstring": _from_string, "unique": _unique}
+    old["set_printoptions"] = _set_printoptions
     found = Library(module, old, _numpy_s)
     vars(found)["__all__"] = [name for name in old_numpy.STAR if name in old or hasattr(module, name)]
     return found

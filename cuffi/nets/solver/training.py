@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from ...base import CaffeError, CaffeTypeError, CaffeValueError, describe, some
 from ...base.files import written_whole
 from ..data.dummy import Dummies
-from ..data.loader import data_loaders, merged
+from ..data.loader import READ, data_loaders, merged
 from ..net import caffe_net
 from ..net.net import CaffeNet
 from ..net.phases import TEST, TRAIN, State
@@ -149,7 +149,7 @@ class Training:
             graph = net.phases[phase].graph
             dummies = Dummies(graph.sources, net.phases[phase].shapes)
             files = merged(loaders) if loaders else repeat({})
-            known = {top for spec in graph.sources if spec.name in loaders for top in spec.tops}
+            known = {top for spec in graph.sources if spec.type in READ for top in spec.tops}
             for batch in files:
                 whole = batch | dummies.batch()
                 if missing := [name for name in graph.inputs if name not in known and name not in whole]:

@@ -109,3 +109,36 @@ def test_a_path_to_save_to(net, path):
 def test_torch_jit_script_is_refused_by_name(net):
     with pytest.raises(CaffeError, match=r"prototxt: torch\.jit\.script cannot .*torch\.export"):
         torch.jit.script(net)
+
+
+PICTURES = """input: "data" input_shape { dim: 1 dim: 3 dim: 8 dim: 8 }
+layer { name: "c" type: "Convolution" bottom: "BOTTOM" top: "c" convolution_param { num_output: 2 kernel_size: 3 } }"""
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (torch.ones(1, 4, 8, 8), ". Input 'data' is [1, 4, 8, 8]; in the file it is [1, 3, 8, 8]"),
+        (torch.ones(2, 3, 8, 8).byte(), ". Input 'data' is of torch.uint8: data.float() is of torch.float32"),
+        (np.ones((1, 3, 8, 8)), "expected a tensor, got ndarray. torch.from_numpy makes a tensor of it"),
+    ],
+)
+def test_an_input_that_a_layer_refuses(given, said):
+    """The error says what is unlike the file, whether the input came by position or by name."""
+    net = caffe_net(PICTURES.replace("BOTTOM", "data"))
+    for call in (lambda: net(given), lambda: net(data=given)):
+        with pytest.raises(CaffeError) as error:
+            call()
+        assert str(error.value).endswith(said)
+
+
+def test_an_error_does_not_speak_of_inputs_that_fit():
+    net = caffe_net(PICTURES.replace("BOTTOM", "data"))
+    with pytest.raises(CaffeError) as error:
+        net(torch.ones(2, 3, 8, 8).double())
+    assert "Input" not in str(error.value).partition("(Convolution): ")[2].replace("Input type", "")
+
+
+def test_a_bottom_that_is_almost_the_name_of_a_blob():
+    with pytest.raises(CaffeValueError, match="bottom 'dat' is made by no layer; did you mean 'data'"):
+        caffe_net(PICTURES.replace("BOTTOM", "dat"))

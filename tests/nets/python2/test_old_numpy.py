@@ -116,6 +116,14 @@ FILES = [
      'n = (1, 0)\n'
      'out = [a[n], a[list(n)].tolist(), a[n,].tolist(), a[1, ...].tolist(), a[None][0, 0].tolist()]',
      [3, [[3, 4], [1, 2]], [[3, 4], [1, 2]], [3, 4], [1, 2]]),
+    ('before = np.get_printoptions()\n'
+     "np.set_printoptions(threshold='nan')\n"
+     'one = str(np.zeros(3000, int))\n'
+     'np.set_printoptions(threshold=np.nan, precision=3)\n'
+     'two = str(np.zeros(3000, int))\n'
+     'np.set_printoptions(**before)\n'
+     "out = ['...' in one, one.count('0'), '...' in two, '...' in str(np.zeros(3000, int))]",
+     [False, 3000, False, True]),
 ]  # fmt: skip
 
 
