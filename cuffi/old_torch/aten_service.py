@@ -96,6 +96,11 @@ def describe(tensor: Tensor) -> tuple:
 # ------------------------------------------------------------------------------------------------ ATen's operations
 
 
+# Most functions make their result by one of these. torch's Python function does the same, and a call is ten times faster.
+FACTORIES = frozenset(["empty", "empty_like", "ones", "ones_like", "zeros", "zeros_like"])
+PLAIN = ("", "memory_format")
+
+
 def resolve(name: str, overload: str, arguments: str) -> tuple[Callable, int, tuple[str, ...]]:
     """(a function, how many arguments it takes by place, the names of the others) for an operation of ATen.
 
@@ -120,7 +125,9 @@ def resolve(name: str, overload: str, arguments: str) -> tuple[Callable, int, tu
     )
     count = min(len(passed), len(by_place)) if count is None else count
     # The plain builtin: calling the object around it is a microsecond slower.
-    function = getattr(found, "_op", found)
+    function = (
+        getattr(torch, name) if name in FACTORIES and overload in PLAIN else getattr(found, "_op", found)
+    )
     if unknown := [n for n in passed if n not in known]:
         function = _without(function, unknown, f"aten::{name}")
     return function, count, passed[count:]

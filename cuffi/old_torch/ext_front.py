@@ -13,6 +13,7 @@ import runpy
 import sys
 
 import torch
+from setuptools.command.develop import develop
 
 from ..base import CaffeError
 from ..loading import cache
@@ -61,12 +62,21 @@ def main(words: list[str] | None = None) -> int:
         print(__doc__)
         return 0 if words else 2
     try:
+        if os.path.basename(words[0]) == "setup.py" and "develop" in words and "install_dir" in vars(develop):
+            return run_program(developed(words))
         if words[0].endswith(".py"):
             return run_script(words)
         return run_program(words)
     except CaffeError as error:
         print(error, file=sys.stderr)
         return 1
+
+
+def developed(words: list[str]) -> list[str]:
+    """What `setup.py develop` means since setuptools 80: pip. It must not build where there is no torch."""
+    options = [word for word in words[1:] if word != "develop"]
+    folder = os.path.dirname(words[0]) or "."
+    return ["pip", "install", "--no-build-isolation", "--use-pep517", *options, "-e", folder]
 
 
 def run_script(words: list[str]) -> int:

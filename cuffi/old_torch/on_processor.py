@@ -47,7 +47,7 @@ class _Event:
 
 def stand_in() -> None:
     """`.cuda()` and device="cuda" give tensors of the processor, and torch.cuda says that there is a GPU."""
-    processor.stand_in()
+    processor.stand_in("cuffi.ext")
     cuda = torch.cuda
     cuda.get_device_capability = lambda *_: (9, 0)
     cuda.get_device_name = lambda *_: "the processor"

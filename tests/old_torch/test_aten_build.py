@@ -37,6 +37,38 @@ def test_a_kernel_in_a_header_of_another_folder(extensions, tmp_path):
     assert x.tolist() == [0, 1, 2, 3, 4]
 
 
+def test_each_file_has_its_own_constants(extensions, tmp_path):
+    text = """#include <torch/extension.h>
+__constant__ float factors[2] = {1, FACTOR};
+__global__ void NAME_kernel(float* x) {
+  __shared__ struct Both { float low, high; } both[1];
+  if (threadIdx.x == 0) both->low = factors[0], both->high = factors[1];
+  __syncthreads();
+  x[threadIdx.x] *= threadIdx.x ? both->high : both->low;
+}
+void NAME(torch::Tensor x) { NAME_kernel<<<1, 2>>>(x.data_ptr<float>()); }
+"""
+    for name, factor in (("twice", "2"), ("thrice", "3")):
+        (tmp_path / f"{name}.cu").write_text(text.replace("FACTOR", factor).replace("NAME", name))
+    (tmp_path / "bind.cpp").write_text("""#include <torch/extension.h>
+#include <cuda_runtime_api.h>
+#ifdef WITH_CUDA
+#error torch leaves this macro to the extension
+#endif
+inline float min(float a, float b) { return a > b ? b : a; }  // nvcc's are not in a .cpp
+inline float rsqrtf(float x) { return min(x, 7); }
+void twice(torch::Tensor x);
+void thrice(torch::Tensor x);
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.def("twice", &twice), m.def("thrice", &thrice), m.def("least", [] { return rsqrtf(9); });
+}
+""")
+    module = cpp_extension.load("factors", [tmp_path / f for f in ("bind.cpp", "twice.cu", "thrice.cu")])
+    x = torch.ones(2)
+    module.twice(x), module.thrice(x)
+    assert x.tolist() == [1, 6] and module.least() == 7
+
+
 def test_a_kernel_that_was_not_rewritten_is_an_error(extensions, tmp_path):
     """Its body would run once, as a plain function."""
     (tmp_path / "k.cuh").write_text("__global__ void mark(float* x) { x[threadIdx.x] = 1; }\n")

@@ -14,6 +14,26 @@ def test_arguments_by_place_and_by_name():
     assert function(x, [1], True, dtype=torch.float64).tolist() == [[3], [3]]
 
 
+def test_what_makes_a_tensor_is_torchs_quick_function():
+    x = torch.zeros(2, 3, 4, 5, dtype=torch.half).contiguous(memory_format=torch.channels_last)
+    options = {"dtype": torch.int32, "layout": torch.strided, "device": x.device, "pin_memory": False}
+    named = "self,dtype,layout,device,pin_memory,memory_format"
+    for name in ("empty_like", "ones_like", "zeros_like"):
+        function, count, names = service.resolve(name, "", named)
+        assert function is getattr(torch, name) and count == 1 and names == tuple(named.split(",")[1:])
+        for given in ({}, options, {"memory_format": torch.contiguous_format}):
+            wanted = getattr(torch.ops.aten, name)(x, **given)
+            made = function(x, **given)
+            assert (made.dtype, made.stride()) == (wanted.dtype, wanted.stride())
+            assert name == "empty_like" or torch.equal(made, wanted)
+    for name in ("empty", "ones", "zeros"):
+        function, count, _ = service.resolve(name, "memory_format" * (name == "empty"), "size,dtype")
+        assert (
+            function is getattr(torch, name) and count == 1 and function([2], **options).dtype is torch.int32
+        )
+    assert service.resolve("empty_like", "out", "self,memory_format,out")[0] is not torch.empty_like
+
+
 def test_a_torch_with_fewer_arguments():
     """The binary's declarations are of another torch: what it lacks may only be None."""
     function, _, names = service.resolve("sum", "dim_IntList", "self,dim,keepdim,dtype,of_tomorrow")

@@ -7,6 +7,8 @@ import shutil
 import pytest
 from old_torch.conftest import SOURCES, run
 
+from cuffi.old_torch import ext_front
+
 pytestmark = pytest.mark.usefixtures("cache")
 
 
@@ -61,6 +63,21 @@ def test_what_does_not_compile_names_the_place(tmp_path):
     assert done.returncode == 1
     assert re.search(r"wrong.cpp:3:18: error: .nothing. was not declared", done.stderr)
     assert "Traceback" not in done.stderr
+
+
+def test_develop_is_pips_since_setuptools_80(monkeypatch):
+    """setuptools itself starts pip with build isolation, where there is neither torch nor this toolkit."""
+    started = []
+    monkeypatch.setattr(ext_front, "run_program", lambda words: started.append(words) or 0)
+    monkeypatch.setattr(ext_front, "run_script", lambda words: started.append(words) or 0)
+    monkeypatch.setattr(ext_front, "develop", type("develop", (), {"install_dir": None}))
+    assert ext_front.main(["setup.py", "develop", "--no-deps"]) == 0
+    assert started.pop() == ["pip", "install", "--no-build-isolation", "--use-pep517", "--no-deps", "-e", "."]
+    assert ext_front.main(["a/setup.py", "develop"]) == 0 and started.pop()[-2:] == ["-e", "a"]
+    ext_front.main(["setup.py", "install"]), ext_front.main(["develop.py", "develop"])
+    monkeypatch.setattr(ext_front, "develop", type("develop", (), {}))  # an older one does it in its process
+    ext_front.main(["setup.py", "develop"])
+    assert [words[0] for words in started] == ["setup.py", "develop.py", "setup.py"]
 
 
 def test_its_arguments(tmp_path):

@@ -1,12 +1,14 @@
 """include/aten and src/aten_python.cpp: arguments, results and errors of an extension's functions."""
 
 import gc
+import math
 import threading
 import weakref
 
 import numpy as np
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 
 def test_arguments_by_place_and_by_name(values):
@@ -36,6 +38,39 @@ def test_the_fields_of_a_tensor(values, dtype):
     assert values.facts(x[1, 2]) == f"[] [] {name} cpu 1 1 0 {size}"
     nine = torch.zeros(*range(1, 10), dtype=dtype)[:0]
     assert values.facts(nine).startswith("[0, 2, 3, 4, 5, 6, 7, 8, 9] [362880, 181440,")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_limits_of_a_dtype(values, dtype):
+    info = torch.finfo(dtype)
+    least = torch.nextafter(torch.zeros((), dtype=dtype), torch.ones((), dtype=dtype)).item()
+    digits, exponent = 1 - int(math.log2(info.eps)), math.frexp(info.max)[1]
+    wanted = [info.min, info.max, info.eps, info.tiny, least, digits, exponent]
+    assert values.limits(dtype) == wanted
+
+
+def test_rounding_a_quotient_down(values):
+    pairs = [(a, b) for a in range(-4, 5) for b in (-3, -1, 1, 3)]
+    assert [values.div_rtn(a, b) for a, b in pairs] == [a // b for a, b in pairs]
+
+
+def test_how_a_tensor_lies_in_memory(values):
+    formats = [torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d]
+    for shape in ((), (3,), (2, 3), (0, 2, 2, 2), (2, 3, 4, 5), (2, 1, 4, 5), (2, 3, 1, 1), (2, 3, 4, 5, 6)):
+        x = torch.zeros(shape)
+        last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(x.dim())
+        for y in (
+            x,
+            x.mT if x.dim() > 1 else x,
+            x.expand(7, *shape),
+            x.contiguous(memory_format=last) if last else x,
+        ):
+            for z in (y, y[..., ::2] if y.dim() else y, y[:1] if y.dim() else y):
+                dense, suggested = values.layout(z)
+                assert dense == torch.ops.aten.is_non_overlapping_and_dense(z), (z.shape, z.stride())
+                if z.numel():
+                    wanted = torch._prims_common.suggest_memory_format(z)
+                    assert formats[suggested] == wanted, (z.shape, z.stride())
 
 
 def test_results(values):
@@ -89,10 +124,13 @@ def test_memory_without_its_values_is_refused(values):
         values.turned(1j, conjugate)
     with pytest.raises(RuntimeError, match="no memory of its own"):
         values.first(torch.eye(2).to_sparse())
+    with FakeTensorMode() as mode, pytest.raises(RuntimeError, match="no memory of its own"):
+        values.first(mode.from_tensor(torch.ones(2)))
 
 
 BAD = [
     (lambda v: v.scaled(3), TypeError, r"scaled\(\): argument 1 `x`: expected Tensor, got int"),
+    (lambda v: v.div_rtn(2**70, 1), TypeError, r"argument 1.*: expected int, got int of more than 64 bits"),
     (lambda v: v.scaled(None), TypeError, r"scaled\(\): argument 1 `x`: expected Tensor, got None"),
     (lambda v: v.scaled(), TypeError, r"scaled\(\): expected 3 arguments, got 0: `x` is missing"),
     (lambda v: v.scaled(torch.ones(1), 1, 1, 1), TypeError, r"expected 3 arguments, got 4"),

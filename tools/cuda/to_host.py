@@ -38,6 +38,7 @@ from .tokens import macro_body, match_brackets, position_from
 
 # The functions that need to know where they stand.
 PLACES = {"__syncthreads", "__activemask"}
+RECORDS = {"struct", "union", "class"}
 NO_HOST_MEANING = {
     "asm": "inline PTX; write it in C++, or put it in #ifdef __CUDA_ARCH__ with an #else for the host",
     "texture": "texture reference (CUDA 12 removed them too); read the memory through a pointer",
@@ -177,7 +178,9 @@ class HostRewriter(Rewriter):
             elif word == ARCH and not in_macro and self._in_device_code(token.start):
                 self._edit(token.start, token.end, str(NEWEST))
             elif word in ASM and after in ("(", "volatile", "__volatile__"):
-                self._refuse(token.start, NO_HOST_MEANING["asm"])
+                # Elsewhere it is the processor's own.
+                if in_macro or self._in_device_code(token.start):
+                    self._refuse(token.start, NO_HOST_MEANING["asm"])
             elif word == "texture" and after == "<" and before != "::":
                 self._refuse(token.start, NO_HOST_MEANING["texture"])
             elif TEXTURE_FETCH.match(word) and after in ("(", "<") and before not in (".", "->", "::"):
@@ -239,7 +242,7 @@ class HostRewriter(Rewriter):
         return self.source.function_around(start) is not None or any(a <= index <= b for a, b in classes)
 
     def _constant(self, tokens, index: int):
-        """Name the variables of a `__constant__` declaration to the race finder."""
+        """Each file has its own `__constant__` variables. Name them to the race finder."""
         partner = self.source.lexed.partner
         last = names = index
         while names and tokens[names - 1].text not in (";", "}", "{"):
@@ -257,6 +260,8 @@ class HostRewriter(Rewriter):
         inside = {t.text for i in range(index, last) if i in partner for t in tokens[i : partner[i]]}
         given = "".join(f" CAFFE_HOST_CONSTANT({name})" for name in found if name not in inside)
         self._edit(tokens[last].end, tokens[last].end, given)
+        if not words & {"static", "inline"}:
+            self._edit(tokens[index].start, tokens[index].start, "static ")
 
     # ------------------------------------------------------------------------ shared variables
 
@@ -266,9 +271,13 @@ class HostRewriter(Rewriter):
         while first and tokens[first - 1].text not in (";", "{", "}", ")", ":", ">"):
             first -= 1
         last = index
-        depth = 0
+        depth = body = 0  # body: the end of a type's definition
         while last < len(tokens) and not (tokens[last].text == ";" and depth == 0):
             depth += (tokens[last].text in ("(", "[", "{")) - (tokens[last].text in (")", "]", "}"))
+            if tokens[last].text == "{" and {t.text for t in tokens[last - 2 : last]} & RECORDS:
+                last = body = match_brackets(tokens)[last] + 1
+                depth -= 1
+                continue
             if (tokens[last].text == "=" and depth == 0) or tokens[last].text == "{":
                 self._refuse(
                     tokens[index].start,
@@ -281,7 +290,7 @@ class HostRewriter(Rewriter):
         if "extern" in words:
             self._dynamic_shared(declaration, in_macro)
         else:
-            for token in declaration:
+            for token in [*tokens[first:index], *tokens[max(body, index) : last]]:
                 if token.text == "static":  # include/host defines __shared__ as static, too
                     self._edit(token.start, token.end, "")
 

@@ -7,11 +7,11 @@ import torch
 stands_in = False
 
 
-def stand_in() -> None:
+def stand_in(module: str = "torch.utils.ffi") -> None:
     """Make code that asks for a GPU use the processor."""
     global stands_in
     stands_in = True
-    print("torch.utils.ffi: there is no GPU: this script uses the processor instead", file=sys.stderr)
+    print(f"{module}: there is no GPU: this script uses the processor instead", file=sys.stderr)
     cuda = torch.cuda
     cuda.is_available, cuda.device_count, cuda.current_device = lambda: True, lambda: 1, lambda: 0
     cuda.synchronize = cuda.set_device = cuda.manual_seed = cuda.manual_seed_all = lambda *_: None

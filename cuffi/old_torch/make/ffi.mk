@@ -31,17 +31,19 @@ ffi_wrapper  = $(call step,FFI,$(1),$@.log,$(PYTHON) -m cuffi.old_torch.make.bui
                --flags '$($(2)_FLAGS)' --info '$($(2)_INFO)')
 
 # Extensions of torch/extension.h. cuffi/old_torch/make/torch_library.py writes the rules; their flags have the headers.
-ATEN_PLAIN  := -w -fpermissive -DWITH_CUDA
+ATEN_PLAIN  := -w -fpermissive
 ATEN_host    = -DCAFFE_HOST_BACKEND=1 -idirafter include/host $(SANITIZER_$(SANITIZE:races=))
 ATEN_cuda    = $(CUDA_INCLUDE)
+ATEN_CPP_host := -DCAFFE_HOST_API_ONLY
 # torch compiles without Caffe's macros, so a failed assert is an error. The extension's headers come first. nvcc gets
 # the four macros that torch gives it.
 aten_own     = $(filter-out -std=% -Iinclude,$(1))
-ATEN_NVCC   := --extended-lambda -w -DWITH_CUDA $(patsubst %,-D__CUDA_NO_%__,HALF_OPERATORS HALF_CONVERSIONS \
+ATEN_NVCC   := --extended-lambda -w $(patsubst %,-D__CUDA_NO_%__,HALF_OPERATORS HALF_CONVERSIONS \
                BFLOAT16_CONVERSIONS HALF2_OPERATORS)
 # aten_cpp, aten_kernel(backend, what, includes and macros), aten_runtime(backend, includes), aten_wrapper(module,
 # backend, includes).
-aten_cpp     = $(call step,CXX,$(2),$@.log,$(call compile,$(CXX) $(FFI_OBJECT) $(ATEN_PLAIN) $(3) -Iinclude $(ATEN_$(1))))
+aten_cpp     = $(call step,CXX,$(2),$@.log,$(call compile,$(CXX) $(FFI_OBJECT) $(ATEN_PLAIN) $(3) -Iinclude \
+               $(ATEN_$(1)) $(ATEN_CPP_$(1))))
 aten_kernel  = $(call aten_kernel_$(1),$(2),$(3) -Iinclude)
 aten_kernel_host = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(call aten_own,$(host_FLAGS)) \
                -ffp-contract=off $(UNSHARED) $(ATEN_PLAIN) $(2)))

@@ -159,6 +159,7 @@ void set_place(Lent* t, c10::DeviceType type, int index) {
   t->index = as_gpu ? 0 : type == c10::kCPU ? -1 : index;
 }
 // A tensor that C cannot read, such as a sparse one: Python tells its fields.
+const char kNowhere[] = "has no memory of its own here: it is sparse, quantized, fake, or of torch.func";
 void describe(Lent* t) {
   PyErr_Clear();
   const Owned all(
@@ -174,7 +175,7 @@ void describe(Lent* t) {
   if (PyErr_Occurred()) raise();
   t->dtype = static_cast<ScalarType>(dtype);
   set_place(t, static_cast<c10::DeviceType>(type), index);
-  t->hidden = "has no memory of its own here: it is sparse, quantized, fake, or of torch.func";
+  t->hidden = kNowhere;
 }
 void fill(Lent* t) {
   caffe::View view;
@@ -192,6 +193,7 @@ void fill(Lent* t) {
   set_place(t, on_processor ? c10::kCPU : c10::kCUDA, view.device);
   if (aten_module.processor_is_gpu && !on_processor)
     t->hidden = "is on a GPU, and these kernels were built for the processor alone: build them with nvcc";
+  if (!t->data && dense) t->hidden = kNowhere;  // dense: the number of elements
   if (caffe::torch.is_negative(object)) t->hidden = "is a negative view: call resolve_neg() first";
   if (!c10::isComplexType(t->dtype)) return;
   const Owned conjugate(sure(PyObject_CallFunctionObjArgs(python->is_conj, object, nullptr)));
@@ -617,6 +619,7 @@ void wrong_type(const char* wanted, const Value& got) {
   } else {
     kind = kinds[got.tag];
   }
+  if (kind == wanted) kind += " of more than 64 bits";
   throw c10::Error(c10::str("expected ", wanted, ", got ", kind), c10::kTypeError);
 }
 

@@ -47,6 +47,11 @@ namespace torch {
 using IValue = c10::IValue;
 namespace autograd {
 
+inline bool any_variable_requires_grad(const variable_list& all) {
+  return std::any_of(all.begin(), all.end(),
+                     [](const at::Tensor& x) { return x.defined() && x.requires_grad(); });
+}
+
 // What forward keeps for backward.
 class AutogradContext {
   friend struct Call;

@@ -86,6 +86,12 @@ template <typename F>
 CAFFE_HALF_INLINE Short<F> operator-(Short<F> a) {
   return -a.f();
 }
+#ifdef __CUDACC__
+template <typename F>
+__device__ inline Short<F> __ldg(const Short<F>* p) {
+  return Short<F>(::__ldg(reinterpret_cast<const unsigned short*>(p)), Short<F>::from_bits());
+}
+#endif
 
 }  // namespace c10
 
@@ -93,9 +99,18 @@ CAFFE_HALF_INLINE Short<F> operator-(Short<F> a) {
 namespace std {
 template <typename F>
 struct numeric_limits<c10::Short<F>> : numeric_limits<float> {
+  using Self = c10::Short<F>;
   static constexpr bool is_ieee = std::is_same<F, cuffi::types::half_detail::Ieee>::value;
-  static CAFFE_HALF_INLINE c10::Short<F> max() { return is_ieee ? 65504.0f : 3.38953139e38f; }
-  static CAFFE_HALF_INLINE c10::Short<F> lowest() { return is_ieee ? -65504.0f : -3.38953139e38f; }
-  static CAFFE_HALF_INLINE c10::Short<F> infinity() { return numeric_limits<float>::infinity(); }
+  static constexpr int digits = is_ieee ? 11 : 8, digits10 = is_ieee ? 3 : 2, max_digits10 = is_ieee ? 5 : 4;
+  static constexpr int min_exponent = is_ieee ? -13 : -125, max_exponent = is_ieee ? 16 : 128;
+  static constexpr int min_exponent10 = is_ieee ? -4 : -37, max_exponent10 = is_ieee ? 4 : 38;
+  static CAFFE_HALF_INLINE Self min() { return is_ieee ? 0x1p-14f : 0x1p-126f; }
+  static CAFFE_HALF_INLINE Self max() { return is_ieee ? 65504.0f : 0x1.fep127f; }
+  static CAFFE_HALF_INLINE Self lowest() { return -max(); }
+  static CAFFE_HALF_INLINE Self epsilon() { return is_ieee ? 0x1p-10f : 0x1p-7f; }
+  static CAFFE_HALF_INLINE Self denorm_min() { return is_ieee ? 0x1p-24f : 0x1p-133f; }
+  static CAFFE_HALF_INLINE Self round_error() { return 0.5f; }
+  static CAFFE_HALF_INLINE Self infinity() { return numeric_limits<float>::infinity(); }
+  static CAFFE_HALF_INLINE Self quiet_NaN() { return numeric_limits<float>::quiet_NaN(); }
 };
 }  // namespace std

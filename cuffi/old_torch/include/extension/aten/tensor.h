@@ -111,9 +111,29 @@ class Tensor {
                                                      : aten::call<Tensor>("contiguous", *this, format);
   }
   Tensor expect_contiguous() const { return contiguous(); }
+  // Each element of the memory between the first and the last belongs to one index.
+  bool is_non_overlapping_and_dense() const {
+    std::vector<std::pair<int64_t, int64_t>> axes;
+    for (size_t i = 0; i < handle_->axes; ++i)
+      if (handle_->sizes[i] != 1) axes.push_back({handle_->strides[i], handle_->sizes[i]});
+    std::sort(axes.begin(), axes.end());
+    int64_t step = 1;
+    for (const auto& [stride, size] : axes) {
+      if (stride != step) return !numel();
+      step *= size;
+    }
+    return true;
+  }
   MemoryFormat suggest_memory_format() const {
-    const bool last = dim() == 4 && !is_contiguous() && is_contiguous(MemoryFormat::ChannelsLast);
-    return last ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous;
+    if (dim() != 4 && dim() != 5) return MemoryFormat::Contiguous;
+    int64_t least = 0;
+    for (int64_t i = dim(); i-- > 0;) {
+      const int64_t axis = i == dim() - 1 ? 1 : i ? i + 1 : 0;  // channels first, the batch last
+      if (stride(axis) < std::max<int64_t>(least, axis == 1) || !size(axis) || (!axis && least == stride(1)))
+        return MemoryFormat::Contiguous;
+      least = stride(axis) * size(axis);
+    }
+    return dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
   }
   ScalarType scalar_type() const { return handle_->dtype; }
   TypeMeta dtype() const { return handle_->dtype; }

@@ -34,6 +34,18 @@
 #include <unordered_set>
 #include <utility>
 #include <vector>
+#ifndef __CUDACC__  // torch's headers include these, too; kernels' files hardly use them, and nvcc is slow
+#include <bitset>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <iomanip>
+#include <list>
+#include <queue>
+#include <stack>
+#include <typeindex>
+#include <variant>
+#endif
 
 #include "complex.h"
 #include "half.h"
