@@ -325,20 +325,27 @@ def test_bad_input_gets_a_class_and_no_traceback(text, kind, status, tmp_path, c
     assert said["verdict"] == kind and said["findings"][0]["text"]
 
 
-PRINTS = HEAD + """__global__ void k(int* a) { a[threadIdx.x] = 2 * threadIdx.x; }
+PRINTS = (
+    HEAD
+    + """__global__ void k(int* a) { a[threadIdx.x] = 2 * threadIdx.x; }
 int main() {
   int *a, h[3];
   cudaMalloc(&a, 12); k<<<1, 3>>>(a); cudaMemcpy(h, a, 12, cudaMemcpyDeviceToHost);
   printf("%d %d %d.0000001 values\\n", h[0], h[1], h[2]);
 }
 """
+)
 
 
 @pytest.mark.parametrize(
     "reference, kind, text",
     [
         ("print(0, 2, 4, 'values')", "ok", ""),
-        ("print(0, 3, 4, 'values')", "different-result", "word 2 of the output is 2, and of the reference's 3"),
+        (
+            "print(0, 3, 4, 'values')",
+            "different-result",
+            "word 2 of the output is 2, and of the reference's 3",
+        ),
         ("print(0, 2, 4)", "different-result", "the output has 4 words, the reference's 3"),
         ("print(x)", "incomplete", "NameError"),
     ],
@@ -381,7 +388,8 @@ def test_blocks_that_are_not_watched_run(tmp_path):
     """The second kernel's indices are right only if all blocks of the first ran; its blocks wait for each other."""
     file = tmp_path / "k.cu"
     file.write_text(
-        HEAD + """
+        HEAD
+        + """
 __global__ void fill(int* at) { at[blockIdx.x] = blockIdx.x + 1; }
 __global__ void use(const int* at, int* out, int* turn) {
   while (atomicAdd(turn, 0) < blockIdx.x) {}

@@ -41,7 +41,7 @@ class Script:
             paths = [subprocess.run(one, capture_output=True, text=True).stdout.strip() for one in asked]
             settings["LD_PRELOAD"] = " ".join(paths)
         within = replace(limits, seconds=limits.seconds + BUILDING)
-        return run(Path(sys.executable), self.words, within, folder, by_address=False, **settings)
+        return run(Path(sys.executable), self.words, within, folder, **settings)
 
     def found(self, ran: Ran, seconds: float) -> list[Finding]:
         """What the run's output says."""

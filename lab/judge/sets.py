@@ -104,7 +104,9 @@ def with_main(file: Path, text: str, sizes: dict[str, list[int]]) -> str:
             if fixed := re.search(rf"__requires\([^;]*\b{parameter.name}\s*==\s*(\w+)\b", body):
                 lines.append(f"    {parameter.name} = {fixed[1]};")
         for fresh in re.findall(r"__requires_fresh_array\(([^;]*)\);", body):
-            lines.append(f"    {fresh} = given.array<std::remove_pointer_t<std::decay_t<decltype({fresh})>>>();")
+            lines.append(
+                f"    {fresh} = given.array<std::remove_pointer_t<std::decay_t<decltype({fresh})>>>();"
+            )
         names = ", ".join(parameter.name for parameter in kernel.parameters)
         lines.append(f"    {name}<<<grid, block, {shared}>>>({names});")
         lines.append("  });")
