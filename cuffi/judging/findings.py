@@ -50,7 +50,10 @@ FRAME = re.compile(r"#\d+ 0x\w+ in [^\n]*? (/[^\s:]+:\d+)")
 
 @dataclass
 class Finding:
-    """One mistake: its class, a text, and 'file:line' and the kernel if they are known. A warning is of what CUDA allows."""
+    """One mistake: its class, a text, and 'file:line' and the kernel if they are known.
+
+    A warning is of what CUDA allows.
+    """
 
     kind: str
     text: str

@@ -20,7 +20,7 @@ COPY = re.compile(r"/[^\s:]+\.(?:cuh?|cpp|h):\d+")
 
 
 class Script:
-    """`python -m cuffi.ext file.py` without a GPU. With a reference, its ModelNew is compared with Model (compare.py)."""
+    """`python -m cuffi.ext file.py` without a GPU, or its ModelNew against the Model of a reference (compare.py)."""
 
     not_judged: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()

@@ -15,6 +15,9 @@
 #define ESBMC_verify_kernel_three_args_iuull ESBMC_verify_kernel
 
 #ifdef JUDGE_GPUVERIFY
+#include <cooperative_groups.h>  // which GPUVerify's files need not include
+#include <curand_kernel.h>
+
 namespace judge {
 constexpr int kRejected = 77, kAssertion = 76;
 [[noreturn]] inline void leave(int status, const char* text, const char* file, int line) {
@@ -57,6 +60,10 @@ struct Invented {
     } else {
       Plain value;
       memset(static_cast<void*>(&value), 0, sizeof value);
+      for (size_t at = 0; at + sizeof(void*) <= sizeof value; at += sizeof(void*)) {  // it may have pointers
+        const void* const pointer = array<char>();
+        memcpy(reinterpret_cast<char*>(&value) + at, &pointer, sizeof pointer);
+      }
       return value;
     }
   }
