@@ -139,6 +139,33 @@ FAMILIES = {
         "k<<<1, 64>>>(a, b);",
         "race",
     ),
+    "a shared array of objects": (
+        """#include <cuda_fp16.h>
+struct Pair { int x, y; Pair() = default; __device__ Pair(int x, int y) : x(x), y(y) {} };
+__global__ void k(int* a, int* b) {
+  __shared__ half2 halves[64];
+  __shared__ Pair pairs[64];
+  halves[threadIdx.x] = __float2half2_rn(1);
+  pairs[threadIdx.x] = Pair(threadIdx.x, 2);
+  b[threadIdx.x] = pairs[threadIdx.x].x + int(__low2float(halves[threadIdx.x]));
+}""",
+        "k<<<2, 64>>>(a, b);",
+        "ok",
+    ),
+    "a virtual function of an object in shared memory": (
+        """#include <new>
+struct Base { __device__ virtual int of(int) = 0; };
+struct Twice : Base { __device__ int of(int x) override { return 2 * x; } };
+__global__ void k(int* a, int* b) {
+  __shared__ __align__(8) char place[sizeof(Twice)];
+  __shared__ Base* object;
+  if (threadIdx.x == 0) object = new (place) Twice;
+  __syncthreads();
+  b[threadIdx.x] = object->of(threadIdx.x);
+}""",
+        "k<<<2, 64>>>(a, b);",
+        "ok",
+    ),
     "what nobody reads": (
         "__global__ void k(int* a, int* b) { __shared__ int s[2];\n  s[threadIdx.x % 2] = threadIdx.x; }  // here",
         "k<<<1, 64>>>(a, b);",

@@ -2,7 +2,8 @@
 // arguments. Clauses that speak of a prover's state, and not of values, are empty.
 #pragma once
 
-#define ESBMC_verify_kernel(kernel, grid, block, ...) (::cuda_host::configure(grid, block), kernel(__VA_ARGS__))
+#define ESBMC_verify_kernel(kernel, grid, block, ...) \
+  (::cuda_host::configure(grid, block), kernel(__VA_ARGS__))
 #define ESBMC_verify_kernel_c ESBMC_verify_kernel
 #define ESBMC_verify_kernel_f ESBMC_verify_kernel
 #define ESBMC_verify_kernel_i ESBMC_verify_kernel
@@ -93,8 +94,8 @@ int invented(const char* kernel, dim3 grid, dim3 block, Call call) {
 }
 }  // namespace judge
 
-#define __requires(...) \
-  do { \
+#define __requires(...)                                                 \
+  do {                                                                  \
     if (!(__VA_ARGS__)) judge::leave(judge::kRejected, nullptr, "", 0); \
   } while (0)
 #define __assume(...) __requires(__VA_ARGS__)

@@ -183,7 +183,7 @@ class BlockRunner {
   int total_ = 0, started_ = 0, finished_ = 0, ended_ = 0;
   int64_t first_block_ = 0, last_block_ = 0;  // kBlocks
   int at_barrier_ = 0, predicate_sum_ = 0;
-  int64_t progress_ = 0;      // counts the threads' ends and the block's barriers
+  int64_t progress_ = 0;  // counts the threads' ends and the block's barriers
   int64_t seen_progress_ = 0;
   bool running_ = false;      // a block, and not a part of a range
   bool waits_ = false;        // counted in team->waiting
