@@ -65,7 +65,9 @@ def judge(
     outputs: dict[str, str] = {}
     try:
         kind = Script if paths[0].suffix == ".py" else Program
-        program = kind(paths, list(arguments), list(options), Path(reference).resolve() if reference else None)
+        program = kind(
+            paths, list(arguments), list(options), Path(reference).resolve() if reference else None
+        )
         with tempfile.TemporaryDirectory(prefix="cuffi-judge-") as place, ThreadPoolExecutor(2) as pool:
             races = pool.submit(_races, program, Path(place), limits, blocks)
             memory = pool.submit(_memory, program, Path(place), limits)

@@ -139,6 +139,33 @@ FAMILIES = {
         "k<<<1, 64>>>(a, b);",
         "race",
     ),
+    "a shared array of objects": (
+        """#include <cuda_fp16.h>
+struct Pair { int x, y; Pair() = default; __device__ Pair(int x, int y) : x(x), y(y) {} };
+__global__ void k(int* a, int* b) {
+  __shared__ half2 halves[64];
+  __shared__ Pair pairs[64];
+  halves[threadIdx.x] = __float2half2_rn(1);
+  pairs[threadIdx.x] = Pair(threadIdx.x, 2);
+  b[threadIdx.x] = pairs[threadIdx.x].x + int(__low2float(halves[threadIdx.x]));
+}""",
+        "k<<<2, 64>>>(a, b);",
+        "ok",
+    ),
+    "a virtual function of an object in shared memory": (
+        """#include <new>
+struct Base { __device__ virtual int of(int) = 0; };
+struct Twice : Base { __device__ int of(int x) override { return 2 * x; } };
+__global__ void k(int* a, int* b) {
+  __shared__ __align__(8) char place[sizeof(Twice)];
+  __shared__ Base* object;
+  if (threadIdx.x == 0) object = new (place) Twice;
+  __syncthreads();
+  b[threadIdx.x] = object->of(threadIdx.x);
+}""",
+        "k<<<2, 64>>>(a, b);",
+        "ok",
+    ),
     "what nobody reads": (
         "__global__ void k(int* a, int* b) { __shared__ int s[2];\n  s[threadIdx.x % 2] = threadIdx.x; }  // here",
         "k<<<1, 64>>>(a, b);",
@@ -325,20 +352,27 @@ def test_bad_input_gets_a_class_and_no_traceback(text, kind, status, tmp_path, c
     assert said["verdict"] == kind and said["findings"][0]["text"]
 
 
-PRINTS = HEAD + """__global__ void k(int* a) { a[threadIdx.x] = 2 * threadIdx.x; }
+PRINTS = (
+    HEAD
+    + """__global__ void k(int* a) { a[threadIdx.x] = 2 * threadIdx.x; }
 int main() {
   int *a, h[3];
   cudaMalloc(&a, 12); k<<<1, 3>>>(a); cudaMemcpy(h, a, 12, cudaMemcpyDeviceToHost);
   printf("%d %d %d.0000001 values\\n", h[0], h[1], h[2]);
 }
 """
+)
 
 
 @pytest.mark.parametrize(
     "reference, kind, text",
     [
         ("print(0, 2, 4, 'values')", "ok", ""),
-        ("print(0, 3, 4, 'values')", "different-result", "word 2 of the output is 2, and of the reference's 3"),
+        (
+            "print(0, 3, 4, 'values')",
+            "different-result",
+            "word 2 of the output is 2, and of the reference's 3",
+        ),
         ("print(0, 2, 4)", "different-result", "the output has 4 words, the reference's 3"),
         ("print(x)", "incomplete", "NameError"),
     ],
@@ -381,7 +415,8 @@ def test_blocks_that_are_not_watched_run(tmp_path):
     """The second kernel's indices are right only if all blocks of the first ran; its blocks wait for each other."""
     file = tmp_path / "k.cu"
     file.write_text(
-        HEAD + """
+        HEAD
+        + """
 __global__ void fill(int* at) { at[blockIdx.x] = blockIdx.x + 1; }
 __global__ void use(const int* at, int* out, int* turn) {
   while (atomicAdd(turn, 0) < blockIdx.x) {}

@@ -18,6 +18,26 @@ def test_a_program_in_two_files(tmp_path, capfd):
     assert capfd.readouterr().out == "10 12 14\n"
 
 
+def test_what_programs_ask_a_device_for(tmp_path, capfd):
+    """Flags and limits, a callback, and a tile that forgets its block."""
+    (tmp_path / "main.cu").write_text(
+        "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
+        "__global__ void k(int* x) {\n"
+        "  cg::thread_block_tile<4> tile = cg::tiled_partition<4>(cg::this_thread_block());\n"
+        "  x[threadIdx.x] = tile.shfl(int(threadIdx.x), 1);\n}\n"
+        "void CUDART_CB done(cudaStream_t, cudaError_t, void* data) { *static_cast<int*>(data) += 1; }\n"
+        "int main() {\n  int x[8], calls = 0;\n  cudaSetDeviceFlags(cudaDeviceBlockingSync | cudaDeviceMapHost);\n"
+        "  cudaHostRegister(x, sizeof x, cudaHostRegisterMapped);\n"
+        "  cudaDeviceSetLimit(cudaLimitMallocHeapSize, 1 << 30);\n  k<<<1, 8>>>(x);\n"
+        "  cudaStreamAddCallback(0, done, &calls, 0);\n  cudaDeviceSynchronize();\n"
+        "  const bool refused = cudaDeviceSetLimit(cudaLimitStackSize, 1 << 20) != cudaSuccess;\n"
+        '  printf("%d %d %d %d\\n", x[0], x[7], calls, refused);\n'
+        "}\n"
+    )
+    assert run.main([str(tmp_path / "main.cu")]) == 0
+    assert capfd.readouterr().out == "1 5 1 1\n"
+
+
 def test_what_cannot_run(tmp_path, capsys):
     file = tmp_path / "k.cu"
     file.write_text("__global__ void k() {}\n")

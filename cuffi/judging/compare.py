@@ -1,8 +1,8 @@
 """compare.py candidate.py reference.py: do ModelNew and Model give the same for the same inputs?
 
-The words are KernelBench's: the reference has `Model`, `get_inputs()`, and `get_init_inputs()` if Model takes arguments;
-the candidate has `ModelNew`. Both are made, and get their inputs, after the same seed. Halves may differ by 1e-2, other
-floating-point numbers by 1e-4, relative and absolute; other types must be equal.
+The words are KernelBench's: the reference has `Model`, `get_inputs()`, and `get_init_inputs()` if Model takes
+arguments; the candidate has `ModelNew`. Both are made, and get their inputs, after the same seed. Halves may differ by
+1e-2, other floating-point numbers by 1e-4, relative and absolute; other types must be equal.
 """
 
 import runpy

@@ -50,7 +50,10 @@ FRAME = re.compile(r"#\d+ 0x\w+ in [^\n]*? (/[^\s:]+:\d+)")
 
 @dataclass
 class Finding:
-    """One mistake: its class, a text, and 'file:line' and the kernel if they are known. A warning is of what CUDA allows."""
+    """One mistake: its class, a text, and 'file:line' and the kernel if they are known.
+
+    A warning is of what CUDA allows.
+    """
 
     kind: str
     text: str
@@ -102,6 +105,8 @@ def of_run(ran: Ran, files: list[str], seconds: float) -> list[Finding]:
     """All findings of one run except the log's."""
     found = of_text(ran.errors, files)
     cases = [int(n) for n in re.findall(r"^JUDGE case: \S+ \d+ \d+ (-?\d+)$", ran.errors, re.M)]
+    if ran.stopped in ("memory", "processes"):
+        return [Finding("incomplete", f"the limit of {ran.stopped} was reached")]
     if ran.status is None or -24 in cases:
         found.append(Finding("hang", f"no end within {seconds:g} s"))
     signals = [n for n in [*cases, ran.status or 0] if n < 0 and n != -24]

@@ -8,50 +8,46 @@ import resource
 import signal
 import subprocess
 import tempfile
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
 OUTPUT_BYTES = 1 << 20
+WATCH_SECONDS = 0.25  # between two looks at a run's processes
 
 
 @dataclass
 class Limits:
-    """The limits of a run: seconds, megabytes of memory, megabytes of a file, processes of this user."""
+    """The limits of a run: seconds, megabytes of memory, megabytes of a file, processes."""
 
     seconds: float = 20
     megabytes: int = 6000
     file_megabytes: int = 256
-    processes: int = 4096
+    processes: int = 200
 
 
 @dataclass
 class Ran:
-    """How a program ended: its status (None: it was stopped after the limit), what it wrote, the finder's log."""
+    """How a program ended: its status (None: a limit stopped it), what it wrote, the finder's log, and which limit."""
 
     status: int | None
     output: str
     errors: str
     log: str = ""
-    settings: dict[str, str] = field(default_factory=dict)
+    stopped: str = ""
 
 
-def _limited(limits: Limits, by_address: bool):
+def _limited(limits: Limits):
     def apply():
         most = int(limits.seconds) + 1
         resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file_megabytes << 20, limits.file_megabytes << 20))
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NPROC, (limits.processes, limits.processes))
-        if by_address:  # AddressSanitizer reserves all addresses
-            resource.setrlimit(resource.RLIMIT_AS, (limits.megabytes << 20, limits.megabytes << 20))
 
     return apply
 
 
-def run(
-    program: Path, arguments: list[str], limits: Limits, folder: Path, by_address=True, **settings
-) -> Ran:
+def run(program: Path, arguments: list[str], limits: Limits, folder: Path, **settings) -> Ran:
     """Run a program in the current folder, as a group of processes that ends with it."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
         log, out, err = (Path(place, name) for name in ("races", "out", "err"))
@@ -59,8 +55,7 @@ def run(
             "CAFFE_RACES": str(log),
             "UBSAN_OPTIONS": "print_stacktrace=1",
             "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0:allocator_may_return_null=1"
-            ":alloc_dealloc_mismatch=0:new_delete_type_mismatch=0"
-            f":hard_rss_limit_mb={limits.megabytes}",
+            ":alloc_dealloc_mismatch=0:new_delete_type_mismatch=0",
             **settings,
         }
         with open(out, "wb") as output, open(err, "wb") as errors:
@@ -71,17 +66,42 @@ def run(
                 stderr=errors,
                 env=environment,
                 start_new_session=True,
-                preexec_fn=_limited(limits, by_address),
+                preexec_fn=_limited(limits),
             )
-            try:
-                status: int | None = process.wait(limits.seconds)
-            except subprocess.TimeoutExpired:
-                status = None
+            stopped = _watched(process, limits)
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            status = process.wait()
         texts = [_beginning(file) for file in (out, err, log)]
-        return Ran(None if status == -signal.SIGXCPU else status, *texts, settings)
+        if status == -signal.SIGXCPU:
+            stopped = stopped or "time"
+        return Ran(None if stopped else status, *texts, stopped)
+
+
+def _watched(process: subprocess.Popen, limits: Limits) -> str:
+    """Wait for the end of a process. Returns "", or the limit that it reached."""
+    end = time.monotonic() + limits.seconds
+    while (left := end - time.monotonic()) > 0:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(min(left, WATCH_SECONDS))
+            return ""
+        processes, size = _used(process.pid)
+        if processes > limits.processes:
+            return "processes"
+        if size > limits.megabytes << 20:
+            return "memory"
+    return "time"
+
+
+def _used(group: int) -> tuple[int, int]:
+    """The number of processes of a group, and their bytes of memory."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            words = file.read_text(errors="replace").rpartition(") ")[2].split()
+            if int(words[2]) == group:
+                found.append(int(words[21]) * resource.getpagesize())
+    return len(found), sum(found)
 
 
 def _beginning(file: Path) -> str:

@@ -107,7 +107,7 @@ class Program:
     def run(self, mode: str, folder: Path, limits: Limits, **settings) -> Ran:
         if mode not in self.built:
             self.built[mode] = program(self.unbuilt, self.files, mode, folder / mode, self.options)
-        return run(self.built[mode], self.arguments, limits, folder, by_address=mode == "races", **settings)
+        return run(self.built[mode], self.arguments, limits, folder, **settings)
 
     def found(self, ran: Ran, seconds: float) -> list[Finding]:
         """What the run's output says."""

@@ -20,7 +20,7 @@ COPY = re.compile(r"/[^\s:]+\.(?:cuh?|cpp|h):\d+")
 
 
 class Script:
-    """`python -m cuffi.ext file.py` without a GPU. With a reference, its ModelNew is compared with Model (compare.py)."""
+    """`python -m cuffi.ext file.py` without a GPU, or its ModelNew against the Model of a reference (compare.py)."""
 
     not_judged: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Script:
             paths = [subprocess.run(one, capture_output=True, text=True).stdout.strip() for one in asked]
             settings["LD_PRELOAD"] = " ".join(paths)
         within = replace(limits, seconds=limits.seconds + BUILDING)
-        return run(Path(sys.executable), self.words, within, folder, by_address=False, **settings)
+        return run(Path(sys.executable), self.words, within, folder, **settings)
 
     def found(self, ran: Ran, seconds: float) -> list[Finding]:
         """What the run's output says."""

@@ -167,6 +167,10 @@ inline void sync(const Group& group, int line = __builtin_LINE()) {
   else
     group.sync(line);
 }
+template <typename Group>
+inline void synchronize(const Group& group, int line = __builtin_LINE()) {
+  sync(group, line);
+}
 
 // ------------------------------------------------------------------- reduce.h, scan.h, memcpy_async.h
 

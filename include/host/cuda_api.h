@@ -338,7 +338,22 @@ enum {
   cudaHostAllocMapped = 2,
   cudaHostAllocWriteCombined = 4,
   cudaHostRegisterDefault = 0,
+  cudaHostRegisterPortable = 1,
+  cudaHostRegisterMapped = 2,
+  cudaHostRegisterReadOnly = 8,
 };
+// How the host waits for a device. Here a launch returns when its kernel has ended.
+enum {
+  cudaDeviceScheduleAuto = 0,
+  cudaDeviceScheduleSpin = 1,
+  cudaDeviceScheduleYield = 2,
+  cudaDeviceScheduleBlockingSync = 4,
+  cudaDeviceBlockingSync = 4,
+  cudaDeviceMapHost = 8,
+};
+inline cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
+#define CUDART_CB
+enum cudaLimit { cudaLimitStackSize = 0, cudaLimitPrintfFifoSize = 1, cudaLimitMallocHeapSize = 2 };
 enum cudaMemoryAdvise {
   cudaMemAdviseSetReadMostly = 1,
   cudaMemAdviseUnsetReadMostly = 2,
@@ -368,6 +383,10 @@ inline cudaError_t cudaHostGetDevicePointer(T** device, void* host, unsigned) {
   return *device = static_cast<T*>(host), cudaSuccess;
 }
 inline cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
+// A thread has 512 KiB of stack (host_launch.cpp). The heap of kernels is the process's.
+inline cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t bytes) {
+  return limit == cudaLimitStackSize && bytes > 512 * 1024 ? cudaErrorInvalidValue : cudaSuccess;
+}
 inline cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
 template <typename T>
 inline cudaError_t cudaMallocAsync(T** pointer, size_t bytes, cudaStream_t) {

@@ -2,10 +2,10 @@
 
     python -m lab.judge scor=/sets/ScoR esbmc=/sets/esbmc indigo=/sets/made [--seconds 10] [--only WORD]
 
-Each set is a folder that you fetched: scor, esbmc, indigo, gpuverify (lab/judge/sets.py says from where), `programs` (its
-programs.txt lists files and arguments) and `others` (names with race, bug or wrong). A folder that is not there is left
-out, and said. Prints a line for each program that is not as its label says, and at the end of each set: found of wrong,
-false of clean, no verdict.
+Each set is a folder that you fetched: scor, esbmc, indigo, gpuverify (lab/judge/sets.py says from where), `programs`
+(its programs.txt lists files and arguments) and `others` (names with race, bug or wrong). A folder that is not there is
+left out, and said. Prints a line for each program that is not as its label says, and at the end of each set: found of
+wrong, false of clean, no verdict.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 // arguments. Clauses that speak of a prover's state, and not of values, are empty.
 #pragma once
 
-#define ESBMC_verify_kernel(kernel, grid, block, ...) (::cuda_host::configure(grid, block), kernel(__VA_ARGS__))
+#define ESBMC_verify_kernel(kernel, grid, block, ...) \
+  (::cuda_host::configure(grid, block), kernel(__VA_ARGS__))
 #define ESBMC_verify_kernel_c ESBMC_verify_kernel
 #define ESBMC_verify_kernel_f ESBMC_verify_kernel
 #define ESBMC_verify_kernel_i ESBMC_verify_kernel
@@ -15,6 +16,9 @@
 #define ESBMC_verify_kernel_three_args_iuull ESBMC_verify_kernel
 
 #ifdef JUDGE_GPUVERIFY
+#include <cooperative_groups.h>  // which GPUVerify's files need not include
+#include <curand_kernel.h>
+
 namespace judge {
 constexpr int kRejected = 77, kAssertion = 76;
 [[noreturn]] inline void leave(int status, const char* text, const char* file, int line) {
@@ -57,6 +61,10 @@ struct Invented {
     } else {
       Plain value;
       memset(static_cast<void*>(&value), 0, sizeof value);
+      for (size_t at = 0; at + sizeof(void*) <= sizeof value; at += sizeof(void*)) {  // it may have pointers
+        const void* const pointer = array<char>();
+        memcpy(reinterpret_cast<char*>(&value) + at, &pointer, sizeof pointer);
+      }
       return value;
     }
   }
@@ -86,8 +94,8 @@ int invented(const char* kernel, dim3 grid, dim3 block, Call call) {
 }
 }  // namespace judge
 
-#define __requires(...) \
-  do { \
+#define __requires(...)                                                 \
+  do {                                                                  \
     if (!(__VA_ARGS__)) judge::leave(judge::kRejected, nullptr, "", 0); \
   } while (0)
 #define __assume(...) __requires(__VA_ARGS__)

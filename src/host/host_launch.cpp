@@ -183,7 +183,8 @@ class BlockRunner {
   int total_ = 0, started_ = 0, finished_ = 0, ended_ = 0;
   int64_t first_block_ = 0, last_block_ = 0;  // kBlocks
   int at_barrier_ = 0, predicate_sum_ = 0;
-  int64_t progress_ = 0;      // counts the threads' ends and the block's barriers
+  int64_t progress_ = 0;  // counts the threads' ends and the block's barriers
+  int64_t seen_progress_ = 0;
   bool running_ = false;      // a block, and not a part of a range
   bool waits_ = false;        // counted in team->waiting
   double stalled_since_ = 0;  // in seconds of now(); 0: some thread of the block goes on
@@ -723,17 +724,18 @@ void BlockRunner::spin() {
 
 bool BlockRunner::resume_spinning() {
   if (spinning_.empty()) return false;
-  const int64_t before = progress_;
   std::vector<Fiber*> turn;
   turn.swap(spinning_);
   for (Fiber* fiber : turn) {
     if (thrown_) break;
     resume(*fiber);
   }
-  if (progress_ != before)
+  // Since the last call, not only during this one: a barrier opens between two calls.
+  if (progress_ != seen_progress_)
     goes_on();
   else
     stalled();
+  seen_progress_ = progress_;
   return true;
 }
 

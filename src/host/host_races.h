@@ -58,6 +58,7 @@ struct RaceFinder {
 #else
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,7 +213,7 @@ class RaceFinder {
   }
 
   void access(const void* memory, size_t bytes, Kind kind, const void* pc, bool takes_lock = false) {
-    if (!running_ || stacks_.has(memory)) return;
+    if (!running_ || stacks_.has(memory) || (bytes == 1 && is_guard(memory))) return;
     running_ = false;  // the functions of the standard library that are called here may be instrumented
     if (!watched_) {
       if (kind >= kAtomicRead) synchronize(memory, kind, takes_lock);
@@ -443,7 +444,8 @@ class RaceFinder {
       if (cell.rare) tell(cell.rare->atomic, "changed atomically, then written");
       tell(cell.write, "written twice");
     } else if (is_read) {
-      if (!ordered(cell.write, own.shared) && !has_written_the_same(cell)) tell(cell.write, "written, then read");
+      if (!ordered(cell.write, own.shared) && !has_written_the_same(cell))
+        tell(cell.write, "written, then read");
       if (own.kind == kRead && cell.rare && !told && !ordered(cell.rare->atomic, own.shared))
         threads_[thread_].doubtful.push_back({cell.rare->atomic, own});
       note_reader(cell, own, 0);
@@ -648,8 +650,37 @@ class RaceFinder {
     if (!library_start_ && dladdr(reinterpret_cast<const void*>(&find_static_shared), &info)) {
       library_ = info.dli_fname;
       library_start_ = reinterpret_cast<uintptr_t>(info.dli_fbase);
+      find_guards();
     }
     dl_iterate_phdr(&find_static_shared, this);
+  }
+  // g++ guards shared arrays of classes with constructors, though these do nothing. The guards are none of the code's
+  // variables.
+  void find_guards() {
+    std::vector<char> file;
+    if (FILE* const opened = fopen(library_.c_str(), "rb")) {
+      fseek(opened, 0, SEEK_END);
+      file.resize(ftell(opened));
+      rewind(opened);
+      if (fread(file.data(), 1, file.size(), opened) != file.size()) file.clear();
+      fclose(opened);
+    }
+    if (file.size() < sizeof(ElfW(Ehdr))) return;
+    const auto* const head = reinterpret_cast<const ElfW(Ehdr)*>(file.data());
+    const auto* const sections = reinterpret_cast<const ElfW(Shdr)*>(file.data() + head->e_shoff);
+    for (int i = 0; i < head->e_shnum; ++i) {
+      if (sections[i].sh_type != SHT_SYMTAB) continue;
+      const char* const names = file.data() + sections[sections[i].sh_link].sh_offset;
+      const auto* symbol = reinterpret_cast<const ElfW(Sym)*>(file.data() + sections[i].sh_offset);
+      for (size_t left = sections[i].sh_size / sizeof *symbol; left; --left, ++symbol)
+        if (ELF64_ST_TYPE(symbol->st_info) == STT_TLS && !strncmp(names + symbol->st_name, "_ZGV", 4))
+          guards_.insert(symbol->st_value);
+    }
+  }
+  bool is_guard(const void* memory) const {
+    return !guards_.empty() && static_shared_.has(memory) &&
+           guards_.count(reinterpret_cast<uintptr_t>(memory) -
+                         reinterpret_cast<uintptr_t>(static_shared_.memory));
   }
   static int find_static_shared(dl_phdr_info* info, size_t, void* finder) {
     RaceFinder& self = *static_cast<RaceFinder*>(finder);
@@ -733,6 +764,7 @@ class RaceFinder {
   std::string library_;
   uintptr_t library_start_ = 0, last_number_ = 0;
   size_t library_bytes_ = 0, cells_ = 0;
+  std::set<uintptr_t> guards_;  // by their places in static_shared_
   std::set<std::string> said_unwatched_, said_full_, said_refused_;
   std::vector<bool> static_written_, dynamic_written_;
   Range stacks_, dynamic_shared_, static_shared_;
@@ -812,8 +844,8 @@ extern "C" {
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
-void __tsan_vptr_read(void**) {}
-void __tsan_vptr_update(void**, void*) {}
+void __tsan_vptr_read(void** memory) { CAFFE_RACES_ACCESS(kRead, memory, sizeof(void*)); }
+void __tsan_vptr_update(void** memory, void*) { CAFFE_RACES_ACCESS(kWrite, memory, sizeof(void*)); }
 void __tsan_atomic_thread_fence(int) { ::cuda_host::race_finder.fence(); }
 void __tsan_atomic_signal_fence(int) { ::cuda_host::race_finder.fence(true); }
 void __tsan_read_range(void* memory, size_t bytes) { CAFFE_RACES_ACCESS(kRead, memory, bytes); }

@@ -29,6 +29,8 @@ def test_texts(errors, kind, place):
 
 def test_ends():
     assert [f.kind for f in of_run(Ran(None, "", ""), [], 5)] == ["hang"]
+    (limit,) = of_run(Ran(None, "", "", "", "memory"), [], 5)
+    assert limit.kind == "incomplete" and "limit of memory" in limit.text
     assert [f.kind for f in of_run(Ran(-11, "", ""), [], 5)] == ["crash"]
     assert [f.kind for f in of_run(Ran(1, "", "JUDGE case: k 5 1 -6\n"), [], 5)] == ["crash"]
     assert of_run(Ran(0, "", "warning\n"), [], 5) == []

@@ -24,13 +24,23 @@ def test_status_output_and_errors(tmp_path):
 @pytest.mark.parametrize("code", ["while True: pass", "import time; time.sleep(60)"])
 def test_time(code, tmp_path):
     began = time.time()
-    assert ran(code, tmp_path, seconds=1).status is None and time.time() - began < 20
+    done = ran(code, tmp_path, seconds=1)
+    assert (done.status, done.stopped) == (None, "time") and time.time() - began < 20
 
 
 def test_memory_and_files(tmp_path):
-    assert "MemoryError" in ran("x = bytearray(10 << 30)", tmp_path, megabytes=1000).errors
+    code = "x = b'x' * (600 << 20); import time; time.sleep(60)"
+    assert ran(code, tmp_path, megabytes=300).stopped == "memory"
+    # Addresses alone are no memory.
+    assert ran("import mmap; mmap.mmap(-1, 8 << 30)", tmp_path, megabytes=300).status == 0
     full = ran(f"open({str(tmp_path / 'f')!r}, 'wb').write(bytes(3 << 20))", tmp_path, file_megabytes=1)
     assert full.status != 0 and (tmp_path / "f").stat().st_size <= 1 << 20
+
+
+def test_processes(tmp_path):
+    code = "import subprocess as s, time; [s.Popen(['sleep', '60']) for _ in range(20)]; time.sleep(60)"
+    began = time.time()
+    assert ran(code, tmp_path, processes=10).stopped == "processes" and time.time() - began < 30
 
 
 def test_what_the_program_started_ends_with_it(tmp_path):

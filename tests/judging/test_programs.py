@@ -1,5 +1,8 @@
 """A .cu becomes a program."""
 
+import os
+import subprocess
+
 import pytest
 
 from cuffi.judging.programs import NotBuilt, program, rewritten
@@ -33,3 +36,29 @@ def test_what_cannot_be_built(text, kind, tmp_path):
     with pytest.raises(NotBuilt) as error:
         rewritten([file])
     assert error.value.kind == kind and "k.cu" in error.value.lines[0]
+
+
+BARRIERS_AND_ATOMICS = """#include <cuda_runtime.h>
+__global__ void k(int* a) {
+  for (int i = 0; i < 60000; ++i) {
+    atomicOr(a + blockIdx.x, 0);
+    __syncthreads();
+  }
+}
+int main() {
+  int* a;
+  cudaMalloc(&a, 64); cudaMemset(a, 0, 64);
+  k<<<2, 64>>>(a);
+}
+"""
+
+
+def test_threads_that_go_on_do_not_wait_for_each_other(tmp_path):
+    """They use atomic operations for seconds, as if they spun, and their barriers open."""
+    (tmp_path / "k.cu").write_text(BARRIERS_AND_ATOMICS)
+    files = [tmp_path / "k.cu"]
+    built = program(rewritten(files), files, "races", tmp_path, [])
+    done = subprocess.run(
+        [built], capture_output=True, text=True, env=os.environ | {"CAFFE_RACES": "/dev/null"}
+    )
+    assert done.returncode == 0, done.stderr

@@ -77,7 +77,11 @@ def test_places_in_strings_become_places_in_the_file(script, tmp_path):
 @pytest.mark.parametrize(
     "errors, kind, words",
     [
-        ("totals does not build:\nk.cu:3:1: error: 'b' was not declared\n", "not-built", "'b' was not declared"),
+        (
+            "totals does not build:\nk.cu:3:1: error: 'b' was not declared\n",
+            "not-built",
+            "'b' was not declared",
+        ),
         ('  File "{file}", line 9, in f\nKeyError: 3\n', "wrong-status", "KeyError: 3"),
         ("", "wrong-status", "ended with status 1"),
     ],

@@ -236,9 +236,7 @@ def returns_before(place: str, kernel: str) -> bool:
         return True
     bodies = [(f.body, f.end) for f in source.functions if f.name == kernel]
     returns = [token.start for token in source.lexed.tokens if token.text == "return"]
-    return not bodies or any(
-        a < r < (at if a < at < b else b) for a, b in bodies for r in returns
-    )
+    return not bodies or any(a < r < (at if a < at < b else b) for a, b in bodies for r in returns)
 
 
 class Variables:

@@ -207,6 +207,8 @@ __global__ void CorrelationBackward(const CorrelationSizes s, const int way, con
         const Dtype* met = other_lines + threadIdx.y * other_width + threadIdx.x + j * s.stride_2;
 #pragma unroll
         for (int e = 0; e < kCorrelationEach; ++e) {
+          const int c = group + threadIdx.y + e * kCorrelationRows;
+          if (c >= s.channels) break;  // not loaded
           const Dtype value = met[e * kCorrelationRows * other_width];
           sums[e] += diff * (subtract ? Dtype((owns[e] > value) - (owns[e] < value)) : value);
         }

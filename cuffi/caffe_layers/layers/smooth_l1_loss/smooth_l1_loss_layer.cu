@@ -16,7 +16,7 @@ __device__ inline Dtype SmoothL1Slope(const Dtype x, const Dtype sigma2) {
   return fabs(x) * sigma2 < 1 ? sigma2 * x : Dtype((x > 0) - (x < 0));
 }
 
-// The sum of the block's values. Only thread 0 gets it.
+// The sum of the block's values for thread 0, and 0 for the others, for whom it may not be ready.
 template <typename Dtype>
 __device__ inline Dtype SmoothL1BlockSum(const Dtype value, Dtype* shared) {
   shared[threadIdx.x] = value;
@@ -24,7 +24,7 @@ __device__ inline Dtype SmoothL1BlockSum(const Dtype value, Dtype* shared) {
     __syncthreads();
     if (threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
   }
-  return shared[0];
+  return threadIdx.x == 0 ? shared[0] : Dtype(0);
 }
 
 template <typename Dtype>
