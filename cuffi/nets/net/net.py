@@ -11,7 +11,7 @@ from operator import length_hint
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import _has_any_global_hook
+from torch.nn.modules import module as _torch_module
 
 from ...base import (
     CaffeRuntimeError,
@@ -32,6 +32,12 @@ from .phases import TEST, TRAIN
 from .save import save
 from .schedule import LayerCall, Schedule, calls_of
 from .weights import load
+
+# The hooks that somebody has registered for all modules. torch 2.5 has no function that looks into these.
+_GLOBAL_HOOKS = tuple(
+    getattr(_torch_module, f"_global_{kind}_hooks")
+    for kind in ("forward_pre", "forward", "backward_pre", "backward")
+)
 
 
 @dataclass
@@ -162,7 +168,7 @@ class CaffeNet(nn.Module):
     def run_calls(self, calls: Iterable[LayerCall], values: list) -> None:
         """Run the layers, and put their tops into the list of values."""
         # torch.compile itself decides what to overwrite, and a global hook may keep any tensor.
-        modules, write_over = self._modules, not (torch.compiler.is_compiling() or _has_any_global_hook())
+        modules, write_over = self._modules, not (torch.compiler.is_compiling() or any(_GLOBAL_HOOKS))
         untracked = not torch.is_grad_enabled()
         fuses = self._fuses and write_over and _may_keep()
         done: set[str | None] = set()
@@ -611,6 +617,18 @@ class CaffeNet(nn.Module):
             self._schedules.clear()
 
     def train(self, mode: bool = True) -> CaffeNet:
+        """Go to the phase TRAIN, or to TEST with mode=False, as `eval()` does. Layers whose mode is fixed keep it.
+
+        Args:
+            mode: True for TRAIN.
+
+        Returns:
+            the net itself.
+
+        Raises:
+            CaffeTypeError: mode is no bool.
+            CaffeRuntimeError: the net was built without this phase.
+        """
         if not isinstance(mode, bool):
             raise self._wrong("train: mode", "a bool", mode)
         self._phase(mode)
