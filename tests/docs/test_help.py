@@ -11,6 +11,7 @@ from conftest import ROOT
 import cuffi
 from cuffi.folders import own as own_folders
 from cuffi.nets import net as _net
+from lab.site import INNER
 
 SHIPPED = sorted(f.parent.name for place in own_folders() for f in place.glob("[a-z]*/__init__.py"))
 
@@ -36,17 +37,6 @@ def functions():
         module = importlib.import_module(f"cuffi.{folder}")
         for name, operator in own(module, lambda o: callable(o) and hasattr(o, "backward")):
             yield f"cuffi.{folder}.{name}", operator
-
-
-# Between a file and the net, for the net's own modules.
-INNER = {
-    "CaffeNet.bind",
-    "CaffeNet.failed",
-    "CaffeNet.make_schedule",
-    "CaffeNet.notes_on",
-    "CaffeNet.run_calls",
-    "CaffeNet.values_of",
-}
 
 
 @pytest.mark.parametrize(

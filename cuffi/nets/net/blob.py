@@ -28,6 +28,7 @@ class Blob:
 
     @property
     def data(self) -> np.ndarray:
+        """The values. Write to them: `blob.data[...] = values`. An assignment of another array is a CaffeTypeError."""
         return self._values()
 
     @data.setter
@@ -36,6 +37,7 @@ class Blob:
 
     @property
     def diff(self) -> np.ndarray:
+        """The gradient, of the shape and dtype of `data`; zeros until something has computed it."""
         return self._gradient()
 
     @diff.setter
@@ -71,10 +73,12 @@ class Blob:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
         return self.data.shape
 
     @property
     def count(self) -> int:
+        """The number of elements."""
         return self.data.size
 
     def _size(axis: int):
@@ -118,6 +122,7 @@ class BlobVec(Sequence):
 
     @property
     def is_fixed(self) -> bool:
+        """Can no blob come or go? So it is after `setup`."""
         return self._share is not None
 
     def __len__(self) -> int:
@@ -149,13 +154,16 @@ class BlobVec(Sequence):
         del self._list()[i]
 
     def append(self, blob: Blob) -> None:
+        """Add a blob at the end. A CaffeRuntimeError, if the number is fixed."""
         self.extend([blob])
 
     def extend(self, blobs: Iterable[Blob]) -> None:
+        """Add blobs at the end. A CaffeRuntimeError, if the number is fixed."""
         self._must_grow()
         self[len(self) :] = blobs
 
     def add_blob(self, *shape: int) -> None:
+        """Add a blob of zeros of this shape, float32. A CaffeRuntimeError, if the number is fixed."""
         self.append(Blob(np.zeros(shape, np.float32)))
 
     def _must_grow(self) -> None:
@@ -184,4 +192,4 @@ class Layer:
         return self.param_str
 
     def setup(self, bottom, top):
-        pass
+        """Called once, before the first `reshape`. A layer of yours reads `param_str`, and adds blobs."""

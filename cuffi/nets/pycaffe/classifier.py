@@ -121,6 +121,7 @@ class Detector(_ImageNet):
         ]
 
     def detect_selective_search(self, image_fnames):
+        """A CaffeRuntimeError: it ran a MATLAB program. `detect_windows` takes the windows."""
         raise CaffeRuntimeError(
             "detect_selective_search ran a MATLAB program. Find the windows in another way, and call detect_windows"
         )

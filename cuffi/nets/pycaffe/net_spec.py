@@ -153,15 +153,19 @@ class NetSpec:
     __delattr__ = __delitem__
 
     def keys(self):
+        """The names of the tops."""
         return self.tops.keys()
 
     def vals(self):
+        """The tops."""
         return self.tops.values()
 
     def update(self, other) -> None:
+        """Take the tops of a dict, or of pairs of name and top."""
         self.tops.update(other.items() if isinstance(other, dict) else other)
 
     def to_proto(self):
+        """The NetParameter of what the tops are made by, with the layers named by their tops."""
         names = {top: name for name, top in self.tops.items()}
         return _written(self.tops.values(), names)
 

@@ -125,18 +125,22 @@ class Net:
 
     @_kept
     def blobs(self) -> OrderedDict[str, NetBlob]:
+        """The blobs by name, in the order of the file. `data` and `diff` are arrays."""
         return Names(self._by_name.items(), "net.blobs")
 
     @_kept
     def params(self) -> OrderedDict[str, BlobVec]:
+        """The parameters' blobs by layer: `net.params["conv1"][0]` is the weight, `[1]` the bias."""
         return Names([(name, blobs) for name, blobs in self._params.items() if blobs], "net.params")
 
     @_kept
     def inputs(self) -> list[str]:
+        """The names of the input blobs."""
         return [top for spec in self._specs if spec.type == "Input" for top in spec.tops]
 
     @_kept
     def outputs(self) -> list[str]:
+        """The names of the blobs that no layer reads."""
         return list(self._graph.outputs)
 
     @_kept
@@ -152,6 +156,7 @@ class Net:
 
     @_kept
     def layer_dict(self) -> OrderedDict:
+        """The layers by name."""
         return OrderedDict(zip(self._layer_names, self.layers, strict=True))
 
     @property
@@ -190,14 +195,17 @@ class Net:
 
     @_kept
     def top_names(self) -> OrderedDict:
+        """The names of each layer's tops, by the layer's name."""
         return OrderedDict((spec.name, list(spec.tops)) for spec in self._specs)
 
     @_kept
     def bottom_names(self) -> OrderedDict:
+        """The names of each layer's bottoms, by the layer's name."""
         return OrderedDict((spec.name, list(spec.bottoms)) for spec in self._specs)
 
     @_kept
     def blob_loss_weights(self) -> OrderedDict:
+        """The weight of each blob in the loss, by name; 0 for a blob that is no loss."""
         weights = self.module.phase.loss_weights
         return OrderedDict((name, weights.get(name, 0.0)) for name in self._by_name)
 
@@ -216,9 +224,11 @@ class Net:
     set_device = staticmethod(mode.set_device)
 
     def set_phase_test(self) -> None:
+        """Nothing, in a net for TEST. In another it is a CaffeValueError."""
         self._is_in(mode.TEST)
 
     def set_phase_train(self) -> None:
+        """Nothing, in a net for TRAIN. In another it is a CaffeValueError."""
         self._is_in(mode.TRAIN)
 
     def _is_in(self, phase) -> None:
@@ -527,6 +537,7 @@ class Net:
                 parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
 
     def clear_param_diffs(self) -> None:
+        """Set all parameters' diffs to 0."""
         for params in self._params.values():
             for param in params:
                 param.diff[...] = 0
@@ -582,6 +593,7 @@ class Net:
 
     @as_runtime
     def save(self, filename) -> None:
+        """Write the parameters as a .caffemodel."""
         self._to_device()
         self.module.save_caffemodel(filename)
 

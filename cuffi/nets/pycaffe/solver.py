@@ -91,10 +91,12 @@ class Solver:
 
     @property
     def net(self) -> Net:
+        """The net that is trained."""
         return self._net
 
     @property
     def test_nets(self) -> list[Net]:
+        """The nets of the file's tests. They share the trained net's parameters."""
         return self._test_nets
 
     @property

@@ -95,6 +95,7 @@ class CaffeSchedule(LRScheduler):
     optimizer: CaffeOptimizer
 
     def get_lr(self) -> list[float | torch.Tensor]:
+        """The rate of this iteration by the file's lr_policy, times lr_mult, for each group of parameters."""
         rate = self.optimizer.settings.rate(self.last_epoch)
         return [rate * group["lr_mult"] for group in self.optimizer.param_groups]
 

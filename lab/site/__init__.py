@@ -1,0 +1,11 @@
+"""The site: the pages of the tree and a reference from the docstrings, as HTML."""
+
+# Methods between a file and the net, for the net's own modules. The reference leaves them out.
+INNER = {
+    "CaffeNet.bind",
+    "CaffeNet.failed",
+    "CaffeNet.make_schedule",
+    "CaffeNet.notes_on",
+    "CaffeNet.run_calls",
+    "CaffeNet.values_of",
+}
