@@ -15,8 +15,14 @@
 #define __cluster_dims__(...)
 #define __builtin_assume(...) ((void)0)
 #define __forceinline__ inline __attribute__((always_inline))
-// __noinline__ is not a macro: glibc's and libstdc++'s headers use it inside of __attribute__.
+// __noinline__ is not a macro: glibc's and libstdc++'s headers use it inside of __attribute__. to_host.py replaces it.
 #define __align__(bytes) __attribute__((aligned(bytes)))
+#define __builtin_align__(bytes) __align__(bytes)
+#define __no_return__ __attribute__((noreturn))
+#define __inline_hint__
+#define __nv_pure__
+#define __device_builtin__
+#define __cudart_builtin__
 // A host thread runs one block at a time, with all its threads.
 #define __shared__ static thread_local
 

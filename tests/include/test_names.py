@@ -155,3 +155,31 @@ def test_lanes_of_16_bits(cache):
         assert torch.equal(row, wrapped(lanes))
     for row, is_a in ((out[4], a >= b), (out[6], u[0] <= u[1])):
         assert torch.equal(row.long(), 2 * is_a[:, 1].long() + is_a[:, 0])
+
+
+# The words of crt/host_defines.h before a function, and of a variable.
+BEFORE_FUNCTIONS = """__noinline__ __forceinline__ __inline__ __inline_hint__ __nv_pure__ __device_builtin__
+    __cudart_builtin__ __host__""".split()
+SPECIFIED = r"""
+#define NEVER_INLINE __noinline__
+NEVER_INLINE __device__ int by_macro(int x) { return x + 1; }
+__attribute__((__noinline__)) __device__ int by_attribute(int x) { return x + 1; }
+__device__ int words(int x) {
+  __align__(16) int a[4] = {x}; __builtin_align__(8) int b = x; const int* __restrict__ c = a;
+  return a[0] + b - c[0] + 1; }
+%s
+__global__ void __launch_bounds__(256, 2) __maxnreg__(64) all(const __grid_constant__ int n, int* o) {
+  if (threadIdx.x < n) o[threadIdx.x] = by_macro(by_attribute(words(threadIdx.x))) + %s; }
+"""
+
+
+def test_words_before_functions():
+    names = [word.strip("_") for word in BEFORE_FUNCTIONS]
+    functions = "\n".join(
+        f"__device__ {word} int of_{name}(int x) {{ return x; }}"
+        for word, name in zip(BEFORE_FUNCTIONS, names, strict=True)
+    )
+    text = SPECIFIED % (functions, " + ".join(f"of_{name}(threadIdx.x)" for name in names))
+    out = torch.empty(200, dtype=torch.int32)
+    load_inline("specifiers", text, backends="host").all(200, out, 1, 1, 1, 256, 1, 1)
+    assert torch.equal(out, torch.arange(200, dtype=torch.int32) * (1 + len(names)) + 3)

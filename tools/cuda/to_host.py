@@ -175,6 +175,8 @@ class HostRewriter(Rewriter):
                 # Two on one line are two places.
                 column = self.source.lexed.position(token.start)[1]
                 self._edit(tokens[i + 2].start, tokens[i + 2].start, f"__LINE__, {column}")
+            elif word == "__noinline__" and before != "(":  # not that of an __attribute__
+                self._edit(token.start, token.end, "__attribute__((noinline))")
             elif word == ARCH and not in_macro and self._in_device_code(token.start):
                 self._edit(token.start, token.end, str(NEWEST))
             elif word in ASM and after in ("(", "volatile", "__volatile__"):
