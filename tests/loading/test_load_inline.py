@@ -424,8 +424,8 @@ def test_an_argument_that_neither_form_has():
 def test_a_kernel_without_a_launcher_is_named():
     """In each process: also if the cache has the build."""
     text = """
-    struct Scale { float by; };
-    __global__ void scaled(Scale scale, float* y) { y[0] = scale.by; }
+    struct Scale { float** by; };
+    __global__ void scaled(Scale scale, float* y) { y[0] = **scale.by; }
     __global__ void one(float* y) { y[0] = 1; }"""
     for _ in range(2):
         with pytest.warns(
