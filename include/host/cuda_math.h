@@ -7,7 +7,10 @@
 #include <string.h>
 
 #include "cuda_integer.h"
+// nvcc knows them only in a .cu. A .cpp of an extension may have its own.
+#ifndef CAFFE_HOST_WITHOUT_MIN_MAX
 #include "cuda_min_max.h"
+#endif
 #include "cuda_rounding.h"
 #include "cuda_special.h"
 

@@ -13,12 +13,9 @@
 #include "cuda_words.h"
 // These headers use the names of cuda_words.h.
 #include "cuda_api.h"
-#include "cuda_launch.h"
-// A .cpp of an extension has CUDA's API without the names that only nvcc knows; its own may be called the same.
-#ifndef CAFFE_HOST_API_ONLY
 #include "cuda_atomic.h"
+#include "cuda_launch.h"
 #include "cuda_math.h"
 #include "cuda_warp.h"
-#endif
 
 #endif  // CAFFE_HOST_CUDA_RUNTIME_H_

@@ -51,16 +51,17 @@ void NAME(torch::Tensor x) { NAME_kernel<<<1, 2>>>(x.data_ptr<float>()); }
     for name, factor in (("twice", "2"), ("thrice", "3")):
         (tmp_path / f"{name}.cu").write_text(text.replace("FACTOR", factor).replace("NAME", name))
     (tmp_path / "bind.cpp").write_text("""#include <torch/extension.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 #ifdef WITH_CUDA
 #error torch leaves this macro to the extension
 #endif
 inline float min(float a, float b) { return a > b ? b : a; }  // nvcc's are not in a .cpp
-inline float rsqrtf(float x) { return min(x, 7); }
+inline float least(float x) { return min(x, 7); }
 void twice(torch::Tensor x);
 void thrice(torch::Tensor x);
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
-  m.def("twice", &twice), m.def("thrice", &thrice), m.def("least", [] { return rsqrtf(9); });
+  m.def("twice", &twice), m.def("thrice", &thrice), m.def("least", [] { return least(9); });
 }
 """)
     module = cpp_extension.load("factors", [tmp_path / f for f in ("bind.cpp", "twice.cu", "thrice.cu")])

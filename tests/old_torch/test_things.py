@@ -50,6 +50,7 @@ def test_pythons_own_objects(things):
 def test_a_class(things):
     counter = things.Counter()
     assert counter.add(k=3) == 8 and things.twice(counter) == 16 and repr(counter) == "Counter 16"
+    assert things.of_pointer(counter) == 16
     counter.n = 2
     assert things.Counter(2).n == counter.n
     counter.t = x = torch.ones(1)

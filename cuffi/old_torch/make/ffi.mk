@@ -34,7 +34,7 @@ ffi_wrapper  = $(call step,FFI,$(1),$@.log,$(PYTHON) -m cuffi.old_torch.make.bui
 ATEN_PLAIN  := -w -fpermissive
 ATEN_host    = -DCAFFE_HOST_BACKEND=1 -idirafter include/host $(SANITIZER_$(SANITIZE:races=))
 ATEN_cuda    = $(CUDA_INCLUDE)
-ATEN_CPP_host := -DCAFFE_HOST_API_ONLY
+ATEN_CPP_host := -DCAFFE_HOST_WITHOUT_MIN_MAX
 # torch compiles without Caffe's macros, so a failed assert is an error. The extension's headers come first. nvcc gets
 # the four macros that torch gives it.
 aten_own     = $(filter-out -std=% -Iinclude,$(1))

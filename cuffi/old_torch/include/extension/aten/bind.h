@@ -40,7 +40,7 @@ struct Held {
 };
 // A class of py::class_ is Python's instance, not a copy.
 template <typename T>
-struct Held<T, std::enable_if_t<As<T>::kIsClass>> {
+struct Held<T, std::enable_if_t<As<T>::kIsClass && !std::is_pointer<T>::value>> {
   using Kept = std::shared_ptr<T>;
   static T& pass(Kept& kept) { return *kept; }
 };
