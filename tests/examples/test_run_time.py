@@ -31,19 +31,6 @@ def test_own_folder():
     assert json.loads(second) == pytest.approx(y)
 
 
-def test_notebook(monkeypatch):
-    monkeypatch.chdir(EXAMPLES)
-    monkeypatch.syspath_prepend(str(ROOT))
-    cells = [
-        c for c in json.loads((EXAMPLES / "notebook.ipynb").read_text())["cells"] if c["cell_type"] == "code"
-    ]
-    names: dict = {}
-    for cell in cells:
-        exec(compile("".join(cell["source"]), "<notebook>", "exec"), names)
-    assert {"swish_forward", "swish_backward"} <= set(dir(names["swish"]))
-    assert len(cells) == 4
-
-
 def test_without_python(tmp_path):
     """Built by the command in its own comment."""
     if not layer_object("round").folder.joinpath("_host.abi3.so").exists():
