@@ -158,8 +158,10 @@ def test_lanes_of_16_bits(cache):
 
 
 # The words of crt/host_defines.h before a function, and of a variable.
-BEFORE_FUNCTIONS = """__noinline__ __forceinline__ __inline__ __inline_hint__ __nv_pure__ __device_builtin__
-    __cudart_builtin__ __host__""".split()
+BEFORE_FUNCTIONS = (
+    "__noinline__", "__forceinline__", "__inline__", "__inline_hint__", "__nv_pure__", "__device_builtin__",
+    "__cudart_builtin__", "__host__",
+)  # fmt: skip
 SPECIFIED = r"""
 #define NEVER_INLINE __noinline__
 NEVER_INLINE __device__ int by_macro(int x) { return x + 1; }

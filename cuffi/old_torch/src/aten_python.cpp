@@ -2,7 +2,6 @@
 // all extensions, by Python's stable ABI, and reads tensors through call_torch.h.
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-
 #include <dlfcn.h>
 
 #include <deque>
