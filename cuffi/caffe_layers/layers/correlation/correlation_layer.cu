@@ -196,9 +196,10 @@ __global__ void CorrelationBackward(const CorrelationSizes s, const int way, con
                            tile + to_reach + (way < 0 ? dx + j * s.stride_2 : 0), s.reach_height,
                            s.reach_width, kCorrelationColumns, spread_lines + j * kCorrelationColumns);
       }
-      for (int c = threadIdx.y; c < min(kCorrelationResults, s.channels - group); c += kCorrelationRows) {
-        CorrelationLoadRow(other + (n * s.channels + group + c) * s.height * s.width, y + dy, tile + dx,
-                           s.height, s.width, kCorrelationColumns + (here - 1) * s.stride_2,
+      for (int c = threadIdx.y; c < kCorrelationResults; c += kCorrelationRows) {
+        const int rows = group + c < s.channels ? s.height : 0;  // zeros for the channels that there are not
+        CorrelationLoadRow(other + (n * s.channels + group + c) * s.height * s.width, y + dy, tile + dx, rows,
+                           s.width, kCorrelationColumns + (here - 1) * s.stride_2,
                            other_lines + c * other_width);
       }
       __syncthreads();
@@ -207,8 +208,6 @@ __global__ void CorrelationBackward(const CorrelationSizes s, const int way, con
         const Dtype* met = other_lines + threadIdx.y * other_width + threadIdx.x + j * s.stride_2;
 #pragma unroll
         for (int e = 0; e < kCorrelationEach; ++e) {
-          const int c = group + threadIdx.y + e * kCorrelationRows;
-          if (c >= s.channels) break;  // not loaded
           const Dtype value = met[e * kCorrelationRows * other_width];
           sums[e] += diff * (subtract ? Dtype((owns[e] > value) - (owns[e] < value)) : value);
         }
