@@ -25,12 +25,14 @@ except ImportError:
 
 
 # DLPack's codes of element types, and the dtypes by code << 8 | bits.
-_INT, _UINT, _FLOAT, _BFLOAT, _BOOL = 0, 1, 2, 4, 6
+_INT, _UINT, _FLOAT, _BFLOAT, _COMPLEX, _BOOL = 0, 1, 2, 4, 5, 6
 DTYPES = {
     torch.float32: _FLOAT << 8 | 32,
     torch.float64: _FLOAT << 8 | 64,
     torch.float16: _FLOAT << 8 | 16,
     torch.bfloat16: _BFLOAT << 8 | 16,
+    torch.complex64: _COMPLEX << 8 | 64,
+    torch.complex128: _COMPLEX << 8 | 128,
     torch.bool: _BOOL << 8 | 8,
     **{getattr(torch, f"int{bits}"): _INT << 8 | bits for bits in (8, 16, 32, 64)},
     **{getattr(torch, f"uint{bits}"): _UINT << 8 | bits for bits in (8, 16, 32, 64)},
@@ -65,6 +67,7 @@ def of_torch() -> dict:
         "tensor": Tensor,
         "parameter": torch.nn.Parameter,
         "is_neg": Tensor.is_neg,
+        "is_conj": Tensor.is_conj,
         "requires_grad": "requires_grad",
         "modes": torch._C._len_torch_dispatch_stack,
         "tracing": torch._C._is_tracing,

@@ -369,9 +369,10 @@ class Launcher:
     def _check_output(self, name: str, tensor: Tensor) -> None:
         if not self.any_layout and not tensor.is_contiguous():
             raise self.checks.wrong(name, "a contiguous tensor to write to", tensor)
-        if tensor.is_neg():
+        if tensor.is_neg() or tensor.is_conj():
+            other = "negatives" if tensor.is_neg() else "conjugates"
             raise self.checks.wrong(
-                name, "a tensor to write to, whose memory holds its values, not their negatives", tensor
+                name, f"a tensor to write to, whose memory holds its values, not their {other}", tensor
             )
         if tensor.requires_grad and torch.is_grad_enabled() and tensor.numel():
             raise CaffeRuntimeError(
@@ -429,11 +430,12 @@ class Launcher:
                 )
 
     def _as_c_takes_it(self, kind: str, name: str, tensor: Tensor) -> Tensor:
-        """Plain, without a negative bit, and contiguous (unless the layer takes any layout), or an error."""
+        """Plain, without a negative or a conjugate bit, and contiguous (unless the layer takes any layout), or an error."""
         if is_const(kind):
             tensor = tensor if self.any_layout else tensor.contiguous()
             # The memory of a view like z.conj().imag holds the negative values.
             tensor = tensor.resolve_neg() if tensor.is_neg() else tensor
+            tensor = tensor.resolve_conj()
         tensor = tensor if type(tensor) in PLAIN else tensor.as_subclass(Tensor)
         address = tensor.data_ptr()
         if not address and tensor.numel():

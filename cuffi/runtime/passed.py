@@ -44,6 +44,8 @@ def _of_struct(names: tuple[str, ...], given: dict) -> list:
     if not names:
         raise CaffeTypeError("a dict, after the last argument")
     splits = [names[0][:at] for at, letter in enumerate(names[0]) if letter == "_"]
+    if not splits:
+        return [given]  # no struct's field: the check of its type says what is expected
     fitting = [p for p in splits if any(_element(names[0], f"{p}_{field}") is not None for field in given)]
     if not fitting:
         raise CaffeTypeError(f"{names[0]}: a dict has no such field: it has {', '.join(map(str, given))}")

@@ -262,8 +262,7 @@ class Launching {
     if (!has_elements(view)) return true;
     const int64_t address = memory_of(view);
     if (!view.data || address % std::max<int64_t>(p.alignment, view.dtype.bits / 8)) return false;
-    // The memory of a view like z.conj().imag holds the negated values, which DLPack does not show.
-    if (torch.is_negative(one)) return false;
+    if (torch.is_lazy(one, view)) return false;
     words_[at] = address;
     if (p.flags & kIsWritten) written_[written_count_++] = one;
     return true;

@@ -106,10 +106,10 @@ class Plan {
   }
 
   // Check for what a signature does not contain: freed memory, and views like z.conj().imag, whose memory
-  // holds negative values.
+  // holds other values.
   bool is_clear(PyObject* const* arguments, const View* tensors) const {
     for (const int64_t i : read_)
-      if (tensors[i].data == nullptr || torch.is_negative(arguments[i])) return false;
+      if (tensors[i].data == nullptr || torch.is_lazy(arguments[i], tensors[i])) return false;
     return true;
   }
 

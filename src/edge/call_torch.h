@@ -187,7 +187,7 @@ struct Torch : Named {
   // The plain types of tensors.
   PyObject *tensor = object("tensor"), *parameter = object("parameter");
   // A method of a tensor, and the name of an attribute.
-  PyObject *is_neg = object("is_neg"), *requires_grad = object("requires_grad");
+  PyObject *is_neg = object("is_neg"), *is_conj = object("is_conj"), *requires_grad = object("requires_grad");
   // Functions: is there any?
   PyObject *modes = object("modes"), *tracing = object("tracing"), *autocasting = object("autocasting");
   // Functions: does a profiler run? Is there a mode of torch's Python functions?
@@ -250,6 +250,12 @@ struct Torch : Named {
   }
   bool is_negative(PyObject* object) const {
     return truth(PyObject_CallFunctionObjArgs(is_neg, object, nullptr));
+  }
+  // Does its memory hold the negatives or the conjugates of its values? DLPack does not show it.
+  bool is_lazy(PyObject* object, const View& view) const {
+    const bool is_complex = view.dtype.code == kDLComplex;
+    return is_negative(object) ||
+           (is_complex && truth(PyObject_CallFunctionObjArgs(is_conj, object, nullptr)));
   }
   bool wants_gradient(PyObject* object) const { return truth(PyObject_GetAttr(object, requires_grad)); }
   bool has_tangents() const {

@@ -323,6 +323,37 @@ template __global__ void times<5>(int, const float*, float*);
 """
 
 
+COMPLEX = """
+#include <cuComplex.h>
+__global__ void turned(int n, const cuFloatComplex* x, cuComplex* y) {
+  CUDA_KERNEL_LOOP(i, n) { y[i] = cuCmulf(x[i], make_cuFloatComplex(0, 1)); }
+}
+__global__ void doubled(int n, const cuDoubleComplex* x, cuDoubleComplex* y) {
+  CUDA_KERNEL_LOOP(i, n) { y[i] = cuCadd(x[i], x[i]); }
+}
+"""
+
+
+@pytest.mark.parametrize("name, dtype", [("turned", torch.complex64), ("doubled", torch.complex128)])
+def test_kernels_of_complex_numbers(name, dtype):
+    """torch conjugates lazily: the memory of x.conj() is that of x, in each call the same way."""
+    launcher, factor = (
+        getattr(load_inline("waves", COMPLEX), f"waves_{name}"),
+        {"turned": 1j, "doubled": 2}[name],
+    )
+    x = torch.randn(50, dtype=dtype)
+    for view in (x, x, x.conj(), x.conj(), x.flip(0).conj(), x[::2]):
+        y = torch.zeros(len(view), dtype=dtype)
+        launcher(len(view), view, y)
+        torch.testing.assert_close(y, view.resolve_conj() * factor)
+    with pytest.raises(
+        CaffeTypeError, match="a tensor to write to, whose memory holds its values, not their conj"
+    ):
+        launcher(50, x, torch.zeros(50, dtype=dtype).conj())
+    with pytest.raises(CaffeTypeError, match=f"x: expected {dtype}".replace("torch.", "")):
+        launcher(50, x.real.contiguous(), y)
+
+
 def test_kernels_of_many_types():
     module = load_inline("types", TYPES)
     for name, dtype, wanted in (

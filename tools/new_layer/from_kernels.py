@@ -39,12 +39,17 @@ C_TYPES = {
     **dict.fromkeys(("char", "signed char", "int8_t"), ("int8_t", "int8_t")),
     **dict.fromkeys(("unsigned char", "uint8_t", "uchar"), ("uint8_t", "uint8_t")),
 }
-# CUDA's half types: a tensor's dtype, and the number of elements. Launchers of templates are not compiled for them.
+# Types of elements that C does not have: a tensor's dtype, its elements in one of them, and what C's pointer points to.
+# Launchers of templates are not compiled for half types.
+COMPLEX = {
+    **dict.fromkeys(("cuComplex", "cuFloatComplex"), ("complex64", 1, "float")),
+    "cuDoubleComplex": ("complex128", 1, "double"),
+}
 HALVES = {
-    **dict.fromkeys(("__half", "half"), ("float16", 1)),
-    **dict.fromkeys(("__half2", "half2"), ("float16", 2)),
-    **dict.fromkeys(("__nv_bfloat16", "nv_bfloat16"), ("bfloat16", 1)),
-    **dict.fromkeys(("__nv_bfloat162", "nv_bfloat162"), ("bfloat16", 2)),
+    **dict.fromkeys(("__half", "half"), ("float16", 1, "uint16_t")),
+    **dict.fromkeys(("__half2", "half2"), ("float16", 2, "uint16_t")),
+    **dict.fromkeys(("__nv_bfloat16", "nv_bfloat16"), ("bfloat16", 1, "uint16_t")),
+    **dict.fromkeys(("__nv_bfloat162", "nv_bfloat162"), ("bfloat16", 2, "uint16_t")),
 }
 # Names of half types among a template's arguments.
 HALF = re.compile(r"(__half|half|(at|c10)::Half|__nv_bfloat16|nv_bfloat16|(at|c10)::BFloat16)\Z")
@@ -339,8 +344,8 @@ class _Maker:
                 parameter.name,
                 kernel_base,
             )
-        if kernel_base in HALVES and kernel_base not in self.file.types:
-            return self._half(parameter.name, name, kernel_base, const if stars else None)
+        if kernel_base in HALVES.keys() | COMPLEX.keys() and kernel_base not in self.file.types:
+            return self._of_two_parts(parameter.name, name, kernel_base, const if stars else None)
         if not stars and kernel_base in self.file.enums:
             kind = self.scope + kernel_base
             return Argument("int", name, f"static_cast<{kind}>({name})", parameter.name, kind)
@@ -356,13 +361,14 @@ class _Maker:
             f"{const}{pointed} *", name, value, parameter.name, kernel_base, alignment_of(kernel_base)
         )
 
-    def _half(self, kernel_name: str, name: str, kind: str, const: str | None) -> Argument:
-        """A pointer to halves, or one half (`const` is None)."""
-        element, count = HALVES[kind]
+    def _of_two_parts(self, kernel_name: str, name: str, kind: str, const: str | None) -> Argument:
+        """A pointer to halves or to complex numbers, or one half (`const` is None)."""
+        element, count, pointed = (HALVES | COMPLEX)[kind]
         if const is not None:
             value = f"reinterpret_cast<{const}{kind}*>({name})"
-            return Argument(f"{const}uint16_t *", name, value, kernel_name, kind, 2 * count, element)
-        if count > 1:
+            alignment = 1 if kind in COMPLEX else 2 * count
+            return Argument(f"{const}{pointed} *", name, value, kernel_name, kind, alignment, element)
+        if count > 1 or kind in COMPLEX:
             raise NoLauncher(f"takes a {kind} {kernel_name}, which C can't give it")
         return Argument("float", name, f"{kind}({name})", kernel_name, kind)
 
