@@ -6,6 +6,7 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from ..backends import HOST
 from . import toolkit
 
 # Where headers lie in each folder above a file.
@@ -38,7 +39,7 @@ class Project:
         near = Path(os.path.normpath(source.parent / header))
         if not angles and near.is_file():
             return near
-        if any((toolkit.root() / "include" / own / header).is_file() for own in ("", "host")):
+        if any((toolkit.root() / "include" / own / header).is_file() for own in ("", HOST.name)):
             return None
         places = (
             Path(os.path.normpath(folder / part / header)) for folder in self.folders for part in FOLDERS
