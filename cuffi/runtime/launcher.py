@@ -430,7 +430,7 @@ class Launcher:
                 )
 
     def _as_c_takes_it(self, kind: str, name: str, tensor: Tensor) -> Tensor:
-        """Plain, without a negative or a conjugate bit, and contiguous (unless the layer takes any layout), or an error."""
+        """Plain, with no negative or conjugate bit, and contiguous unless the layer takes any layout, or an error."""
         if is_const(kind):
             tensor = tensor if self.any_layout else tensor.contiguous()
             # The memory of a view like z.conj().imag holds the negative values.
