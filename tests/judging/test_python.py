@@ -9,6 +9,7 @@ from cuffi.judging.findings import Finding
 from cuffi.judging.limits import Limits, Ran
 from cuffi.judging.python import Script
 
+pytestmark = pytest.mark.usefixtures("cache")
 CUDA = """
 __global__ void total_kernel(int n, const float* x, float* y) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -39,9 +39,10 @@ class Seconds:
 
     def pytest_terminal_summary(self, terminalreporter):
         if self.writes:
-            head, rows = FILE.read_text().partition("\n\n")[0], sorted(self.took.items())
+            head, _, before = FILE.read_text().partition("\n\n")
+            rows = sorted((read(before) | self.took).items())  # a folder of which no test ran keeps its line
             FILE.write_text(
-                head + "\n\n" + "".join(f"{folder:32}{seconds:.1f}\n" for folder, seconds in rows)
+                f"{head}\n\n" + "".join(f"{folder:32}{seconds:.1f}\n" for folder, seconds in rows)
             )
             return
         for line in grown(self.took, read(FILE.read_text())):
