@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import resource
 import signal
@@ -37,8 +38,14 @@ class Ran:
     stopped: str = ""
 
 
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
 def _limited(limits: Limits):
     def apply():
+        # Whoever kills the judge ends its program.
+        _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
         most = int(limits.seconds) + 1
         resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -97,6 +98,7 @@ int cases(const char* name, int threads, Call call) {
       fflush(nullptr);
       const pid_t child = fork();
       if (!child) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         Case one{count, pattern};
         call(one, dim3((count + threads - 1) / threads));
         fflush(nullptr);

@@ -1,11 +1,13 @@
 """A judged program ends at its limits, with all that it started."""
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
 from cuffi.judging.limits import Limits, run
 
@@ -60,3 +62,22 @@ def test_what_the_program_started_ends_with_it(tmp_path):
 
 def test_a_large_output_is_cut(tmp_path):
     assert len(ran("print('x' * (3 << 20))", tmp_path).output) == 1 << 20
+
+
+def test_a_judge_that_is_killed_ends_its_program(tmp_path):
+    """SIGKILL, so that the judge cannot end it itself."""
+    sleeper = (
+        f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(f'{{os.getpid()}} '); time.sleep(60)"
+    )
+    call = f"run({PYTHON!r}, ['-c', {sleeper!r}], Limits(), {str(tmp_path)!r})"
+    judge = f"from cuffi.judging.limits import Limits, run; {call}"
+    with subprocess.Popen([PYTHON, "-c", judge], cwd=ROOT) as process:
+        end, file = time.monotonic() + 30, tmp_path / "pid"
+        while not (file.exists() and file.read_text().endswith(" ")) and time.monotonic() < end:
+            time.sleep(0.01)
+        program = Path("/proc", file.read_text().strip(), "stat")
+        assert program.exists()
+        process.kill()
+    while program.exists() and program.read_text().rpartition(") ")[2][0] != "Z" and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not program.exists() or program.read_text().rpartition(") ")[2][0] == "Z"

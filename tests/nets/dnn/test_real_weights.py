@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from cuffi import caffe_net, dnn
+from examples.boxes import drawn
 
 # OpenCV 4.14.0 gave these.
 LOC_COUNT, CONF_COUNT = 11544, 5772
@@ -65,16 +66,7 @@ def folder():
 @pytest.fixture(scope="module")
 def picture():
     """What looks like a QR code, black on white: [1, 1, 240, 240], and 21 cells of 5 pixels from (40, 60) on."""
-    y, x = np.mgrid[:21, :21]
-    cells = ((x * x * 7 + y * 13 + x * y * 3) % 5 < 2).astype(np.float32)
-    for top, left in ((0, 0), (0, 14), (14, 0)):
-        cells[max(top - 1, 0) : top + 8, max(left - 1, 0) : left + 8] = 1
-        cells[top : top + 7, left : left + 7] = 0
-        cells[top + 1 : top + 6, left + 1 : left + 6] = 1
-        cells[top + 2 : top + 5, left + 2 : left + 5] = 0
-    picture = np.ones((1, 1, 240, 240), np.float32)
-    picture[0, 0, 40:145, 60:165] = np.kron(cells, np.ones((5, 5), np.float32))
-    return picture
+    return drawn()[None, None]
 
 
 def read(folder, name):
