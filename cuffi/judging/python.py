@@ -29,6 +29,7 @@ class Script:
     def __init__(self, files: list[Path], arguments: list[str], options: list[str], reference: Path | None):
         (self.file,) = files
         words = [COMPARE, self.file, reference] if reference else [self.file]
+        self.compares = reference is not None
         self.words = ["-m", "cuffi.ext", *map(str, words), *arguments]
 
     def run(self, mode: str, folder: Path, limits: Limits, **settings) -> Ran:
@@ -57,7 +58,8 @@ class Script:
         if told := re.findall(r"^JUDGE different: (.*)$", ran.errors, re.M):
             return [Finding("different-result", text) for text in told]
         if not ran.status:
-            return []
+            compared = not self.compares or re.search(r"^JUDGE compared$", ran.errors, re.M)
+            return [] if compared else [Finding("wrong-status", "ended before its results were compared")]
         lines = ran.errors.strip().splitlines() or [f"ended with status {ran.status}"]
         places = re.findall(rf'File "{re.escape(str(self.file))}", line (\d+)', ran.errors)
         return [Finding("wrong-status", lines[-1], f"{self.file}:{places[-1]}" if places else "")]
