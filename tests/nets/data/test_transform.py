@@ -53,6 +53,7 @@ def test_training_crops_and_mirrors_at_random(tmp_path):
 @pytest.mark.parametrize("mean", ["", "mean_value: 3 scale: 0.5"])
 def test_spawned_workers_read_the_same(tmp_path, mean):
     """Windows and macOS spawn workers, and Python 3.14 does not fork them: what they get is pickled."""
+    pytest.importorskip("cv2")
     (tmp_path / "a.ppm").write_bytes(b"P6 6 6 255\n" + images(1, 3, 6, 6).tobytes())
     (tmp_path / "list.txt").write_text("a.ppm 0\n" * 2)
     made = net(
