@@ -143,8 +143,9 @@ def run(programs, tmp_path, session_cache):
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": os.pathsep.join(map(str, [*found, ROOT])),
             "CUFFI_CACHE": str(session_cache),
-            "NVCC": "",
         }
+        if not torch.cuda.is_available():
+            environment["NVCC"] = ""  # nothing could run what it makes
         for command in commands(page):
             first = command.split()[0]
             if first in ("cd", "git"):

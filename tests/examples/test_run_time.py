@@ -5,12 +5,19 @@ import subprocess
 import sys
 
 import pytest
+import torch
 from conftest import ROOT, make
 from support import python_with_torch
 from support.points import layer_object
 
 EXAMPLES = ROOT / "examples"
-pytestmark = pytest.mark.usefixtures("cache")
+
+
+@pytest.fixture(autouse=True)
+def machine(cache, monkeypatch):
+    """The examples use a GPU where there is one."""
+    if torch.cuda.is_available():
+        monkeypatch.delenv("NVCC")
 
 
 def run(script: str) -> list[str]:

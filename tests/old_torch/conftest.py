@@ -1,5 +1,6 @@
 """Extensions of tests/fixtures/torch_extension, built once in the session's cache."""
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -23,17 +24,24 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess:
     return python_with_torch.run([sys.executable, "-c", FRONT, *words], cwd=folder)
 
 
-@pytest.fixture(scope="session")
-def extensions(session_cache):
-    """Builds go to the session's cache, with the tree's own objects."""
+@contextlib.contextmanager
+def builds(cache: Path):
+    """Builds go to the session's cache, with the tree's own objects, for the host."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CUFFI_CACHE", str(session_cache))
+        patch.setenv("CUFFI_CACHE", str(cache))
         patch.setenv("NVCC", "")
         patch.setattr(recipe, "core_in", lambda cache: CORE.core)
-        yield session_cache
+        yield
+
+
+@pytest.fixture
+def extensions(session_cache):
+    with builds(session_cache):
+        yield
 
 
 @pytest.fixture(scope="session")
-def values(extensions):
+def values(session_cache):
     """The module of values.cpp."""
-    return cpp_extension.load("values", [SOURCES / "values.cpp"])
+    with builds(session_cache):
+        return cpp_extension.load("values", [SOURCES / "values.cpp"])

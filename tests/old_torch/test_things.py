@@ -5,19 +5,21 @@ import weakref
 
 import pytest
 import torch
-from old_torch.conftest import SOURCES
+from old_torch.conftest import SOURCES, builds
 
 from cuffi.old_torch import cpp_extension
 
 
 @pytest.fixture(scope="module")
-def things(extensions):
-    return cpp_extension.load("things", [SOURCES / "things.cpp"])
+def things(session_cache):
+    with builds(session_cache):
+        return cpp_extension.load("things", [SOURCES / "things.cpp"])
 
 
 @pytest.fixture(scope="module")
-def operators(extensions):
-    cpp_extension.load("operators", [SOURCES / "operators.cu"], is_python_module=False)
+def operators(session_cache):
+    with builds(session_cache):
+        cpp_extension.load("operators", [SOURCES / "operators.cu"], is_python_module=False)
     return torch.ops.aten_test_ops
 
 

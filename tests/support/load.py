@@ -127,7 +127,7 @@ import torch, cuffi
 from cuffi.loading import loaded
 loaded._imported.clear()
 top = torch.zeros(3)
-cuffi.load_inline("fills", {QUICK_FILL.format(value=value)!r}).fill(top, 3)
+cuffi.load_inline("fills", {QUICK_FILL.format(value=value)!r}, backends="host").fill(top, 3)
 print(*top.tolist())
 assert top.tolist() == [{value}] * 3
 """

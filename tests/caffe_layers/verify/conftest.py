@@ -1,8 +1,13 @@
 """Fixtures of this folder."""
 
+import sys
+
 import pytest
+import torch
+from support import python_with_torch
 from support.verify import QUICK, Outcome
 
+from cuffi.caffe_layers.verify import processes
 from cuffi.caffe_layers.verify.__main__ import main
 
 
@@ -13,14 +18,31 @@ def crooked(shared_layers):
 
 
 @pytest.fixture
-def verify(crooked, capfd):
+def verify_main(capfd):
     """The tool itself runs layers in processes of its own."""
 
+    def run(*command: str) -> Outcome:
+        if torch.cuda.is_initialized():  # then this process cannot fork, and the tool gets one of its own
+            script = (
+                f"import sys; from {main.__module__} import main; from {processes.__package__} import processes\n"
+                f"processes.PATIENCE = {processes.PATIENCE}; sys.exit(main({list(command)}))"
+            )
+            done = python_with_torch.run([sys.executable, "-c", script])
+            status, out, err = done.returncode, done.stdout, done.stderr
+        else:
+            status = main(list(command))
+            out, err = capfd.readouterr()
+        assert not err, err
+        return Outcome(status, out)
+
+    return run
+
+
+@pytest.fixture
+def verify(crooked, verify_main):
     def run(type_name: str, *options: str) -> Outcome:
-        command = ["--layers-dir", str(crooked), "--type", type_name, *QUICK, *options, "caffe_crooked"]
-        status = main(command)
-        said = capfd.readouterr()
-        assert not said.err, said.err
-        return Outcome(status, said.out)
+        return verify_main(
+            "--layers-dir", str(crooked), "--type", type_name, *QUICK, *options, "caffe_crooked"
+        )
 
     return run

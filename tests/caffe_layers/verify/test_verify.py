@@ -10,7 +10,6 @@ from conftest import ROOT
 from support.verify import QUICK, Outcome
 from support.workshop import SharedLayers
 
-from cuffi.caffe_layers.verify.__main__ import main
 from cuffi.caffe_layers.verify.gradient import COARSE, Checked, GradientCheck
 from cuffi.caffe_layers.verify.table import (
     RIGHT,
@@ -261,12 +260,12 @@ def test_unknown_shapes_and_fields(verify):
 
 
 @pytest.mark.parametrize("layer", ["normalize", "smooth_l1_loss", "psroi_pooling"])
-def test_own_layers(layer, capfd):
+def test_own_layers(layer, verify_main):
     """Their cases give the inputs. Only built layers run. (Correlation takes minutes on the host.)"""
-    if not (ROOT / "layers" / layer / "_host.abi3.so").exists():
+    if not (ROOT / "cuffi" / "caffe_layers" / "layers" / layer / "_host.abi3.so").exists():
         pytest.skip(f"{layer} is not built")
-    assert main([*QUICK, layer]) == STATUS_RIGHT
-    assert f"{layer}: gradient right in" in capfd.readouterr().out
+    found = verify_main(*QUICK, layer)
+    assert found.status == STATUS_RIGHT and f"{layer}: gradient right in" in found.text
 
 
 def test_an_output_is_named_by_its_top():
