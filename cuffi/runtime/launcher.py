@@ -435,7 +435,7 @@ class Launcher:
             tensor = tensor if self.any_layout else tensor.contiguous()
             # The memory of a view like z.conj().imag holds the negative values.
             tensor = tensor.resolve_neg() if tensor.is_neg() else tensor
-            tensor = tensor.resolve_conj()
+            tensor = tensor.resolve_conj() if tensor.is_conj() else tensor
         tensor = tensor if type(tensor) in PLAIN else tensor.as_subclass(Tensor)
         address = tensor.data_ptr()
         if not address and tensor.numel():

@@ -28,6 +28,11 @@ _ALLOCATES = {
     torch.ops.aten.new_empty.default,
     torch.ops.aten.new_empty_strided.default,
 }
+# Where a dispatch mode runs the call, as in the first run of compiled code, these are operations. Elsewhere torch
+# returns the tensor itself, and no operation is seen.
+_RETURNS_ITSELF = {
+    torch.ops.aten.contiguous.default, torch.ops.aten.resolve_conj.default, torch.ops.aten.resolve_neg.default,
+}  # fmt: skip
 # The types that parameters may have. Their values cannot change.
 _PLAIN = (int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
 _current = threading.local()
@@ -83,6 +88,8 @@ def _dispatch(self: Watcher, operation, types, args: tuple = (), kwargs=None):
         self.allocations.append(result)
     elif operation is torch.ops.aten.detach.default:  # torch detaches what a mode returns
         self.aliases.append((result, args[0]))
+    elif operation in _RETURNS_ITSELF and result is args[0]:
+        pass
     else:
         self.is_plain = False
     return result
