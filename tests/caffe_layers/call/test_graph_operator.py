@@ -148,10 +148,11 @@ def test_traced_by_jit(zoo):
 
 
 LOADED = """
-import sys, torch, cuffi.normalize, cuffi.sigmoid
+import faulthandler, sys, torch, cuffi.normalize, cuffi.sigmoid
+faulthandler.enable()
 x, expected = torch.load(sys.argv[2])
 torch.testing.assert_close(torch._inductor.aoti_load_package(sys.argv[1])(x), expected)
-print("the same")
+print("the same", flush=True)
 """
 
 
