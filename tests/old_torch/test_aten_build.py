@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.workshop import CORE
 
+from cuffi.loading import recipe
 from cuffi.old_torch import aten_build, cpp_extension
 from cuffi.old_torch.aten_build import TorchExtension, beside
 
@@ -35,6 +37,41 @@ def test_a_kernel_in_a_header_of_another_folder(extensions, tmp_path):
     module = cpp_extension.load("fills", [source], extra_include_paths=[tmp_path / "include"])
     module.run(x := torch.zeros(5))
     assert x.tolist() == [0, 1, 2, 3, 4]
+
+
+SCALE = """
+#include <torch/extension.h>
+#include "scale.h"
+__global__ void scale(const float* x, float* y, int n) {
+  if (threadIdx.x < n) y[threadIdx.x] = FACTOR * x[threadIdx.x];
+}
+at::Tensor scaled(at::Tensor x) {
+  TORCH_CHECK(x.numel() < 33, "at most 32");
+  auto y = at::empty_like(x);
+  scale<<<1, 32>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
+  return y;
+}
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("scaled", &scaled); }
+"""
+
+
+def test_a_folder_with_spaces_and_a_comma(session_cache, tmp_path, nvcc, monkeypatch):
+    """nvcc splits what it passes on to the C++ compiler at spaces and commas."""
+    folder = tmp_path / "their files, all"
+    (folder / "cuda").mkdir(parents=True)
+    (folder / "cuda" / "scale.h").write_text("#define FACTOR 3\n")
+    (folder / "cuda" / "scale.cu").write_text(SCALE)
+    (folder / "none.cpp").write_text("")
+    monkeypatch.setenv("CUFFI_CACHE", str(session_cache))
+    monkeypatch.setenv("NVCC", nvcc)
+    monkeypatch.setattr(recipe, "core_in", lambda cache: CORE.core)
+    sources = [folder / "cuda" / "scale.cu", folder / "none.cpp"]
+    module = cpp_extension.load(
+        "scale_it", sources, extra_cuda_cflags=["-fmad=false"], backends=["host", "cuda"], arch="sm_90"
+    )
+    assert module.scaled(torch.ones(2)).tolist() == [3, 3]
+    with pytest.raises(RuntimeError, match="at most 32"):
+        module.scaled(torch.ones(40))
 
 
 def test_each_file_has_its_own_constants(extensions, tmp_path):

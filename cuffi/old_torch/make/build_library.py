@@ -34,6 +34,25 @@ CPP = (".cpp", ".cc", ".cxx")
 NO_HOST = "No host library: "
 
 
+def escaped(words: list[str]) -> str:
+    """Words for a recipe of make."""
+    return " ".join(shlex.quote(word).replace("$", "$$").replace(",", "$(comma)") for word in words)
+
+
+def through_nvcc(words: list[str]) -> list[str]:
+    """Options for the C++ compiler, as nvcc passes them on. It starts that by a shell, so a space needs quotes."""
+    made = []
+    given = iter(words)
+    for word in given:
+        if word == "-iquote":
+            made += ["-Xcompiler", f'-iquote,"{next(given)}"']
+        elif word.startswith("-f") and not word.startswith(("-fmad=", "-ftz=")):  # these are nvcc's own
+            made += ["-Xcompiler", f'"{word}"']
+        else:
+            made.append(word)
+    return made
+
+
 class LibraryRules(Rules):
     """The rules of one extension."""
 
@@ -41,10 +60,9 @@ class LibraryRules(Rules):
         super().__init__(settings)
         self.path, self.job = path, json.loads(Path(path).read_text())
 
-    def flags(self, source: str, own: list[str]) -> str:
+    def flags(self, source: str, own: list[str]) -> list[str]:
         words = ["-iquote", os.path.dirname(source), *own, *self.job["flags"]]
-        words.append(f"-ffile-prefix-map={self.job['copies']}={self.job['above']}")
-        return " ".join(shlex.quote(word).replace("$", "$$").replace(",", "$(comma)") for word in words)
+        return [*words, f"-ffile-prefix-map={self.job['copies']}={self.job['above']}"]
 
     def objects(self, backend: str, place: str) -> list[str]:
         made = []
@@ -76,9 +94,10 @@ class LibraryRules(Rules):
         folders.check_path(path, "EXT")
         # Rewritten headers lie beside the rewritten file.
         own = [*(["-iquote", os.path.dirname(path)] if path != source else []), *own]
-        return self.compiled(
-            f"{recipe},{backend}", self._what(source), path, made, [], self.flags(source, own) + more
-        )
+        words = self.flags(source, own)
+        if recipe.endswith("_kernel") and not BACKENDS[backend].on_host:
+            words = through_nvcc(words)
+        return self.compiled(f"{recipe},{backend}", self._what(source), path, made, [], escaped(words) + more)
 
     def library(self, backend: str) -> str:  # type: ignore[override]
         name, job = self.job["name"], self.job

@@ -23,7 +23,7 @@ ffi_kernel   = $(call ffi_kernel_$(1),$(2),$(3) $(FFI_INCLUDE))
 FFI_KERNEL   := -DNDEBUG -DUSE_CUDA
 ffi_kernel_host = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(2) $(host_FLAGS) $(FFI_KERNEL) \
                -ffp-contract=off $(UNSHARED) -w -fpermissive))
-ffi_kernel_cuda = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call through,$(2)) $(cuda_NATIVE) $(FFI_KERNEL) \
+ffi_kernel_cuda = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(2) $(cuda_NATIVE) $(FFI_KERNEL) \
                --expt-relaxed-constexpr $(UNSHARED:%=-Xcompiler %) $(cuda_FRONT) --extended-lambda -w))
 # ffi_wrapper(module, backend): the Python module of the C functions.
 ffi_wrapper  = $(call step,FFI,$(1),$@.log,$(PYTHON) -m cuffi.old_torch.make.build_wrapper $< $@ \
@@ -48,7 +48,7 @@ aten_kernel  = $(call aten_kernel_$(1),$(2),$(3) -Iinclude)
 aten_kernel_host = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(call aten_own,$(host_FLAGS)) \
                -ffp-contract=off $(UNSHARED) $(ATEN_PLAIN) $(2)))
 aten_kernel_cuda = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call aten_own,$(cuda_NATIVE)) \
-               --expt-relaxed-constexpr $(UNSHARED:%=-Xcompiler %) $(cuda_FRONT) $(ATEN_NVCC) -include include/caffe_old_warp.h $(call through,$(2))))
+               --expt-relaxed-constexpr $(UNSHARED:%=-Xcompiler %) $(cuda_FRONT) $(ATEN_NVCC) -include include/caffe_old_warp.h $(2)))
 aten_runtime = $(call step,CXX,aten_python.cpp ($(1)),$@.log,$(PYTHON) -m cuffi.old_torch.make.build_wrapper $< $@ --cxx '$(CXX) -O2 $(2)')
 aten_wrapper = $(call step,FFI,$(1),$@.log,$(PYTHON) -m cuffi.old_torch.make.build_wrapper $< $@ --cxx '$(CXX) -O1 $(3)' \
                --flags '$($(2)_FLAGS)' --info '$($(2)_INFO)')

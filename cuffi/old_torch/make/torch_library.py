@@ -16,32 +16,25 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 
 from tools.make import folders
 from tools.make.backends import BACKENDS
 
-from .build_library import LibraryRules
+from .build_library import LibraryRules, escaped
 
 RUNTIME = "aten_python.cpp"
 # The files beside the job's own that its PyInit function is compiled from.
 EDGE = ("build_ffi.py", "src/edge/ffi_guard.h", "src/edge/way_out.h", "cuffi/old_torch/make/torch_library.py")
 
 
-def escaped(words: list[str]) -> str:
-    """Words for a recipe of make."""
-    return " ".join(shlex.quote(word).replace("$", "$$").replace(",", "$(comma)") for word in words)
-
-
 class TorchRules(LibraryRules):
     """The rules of one extension."""
 
-    def flags(self, source: str, own: list[str]) -> str:
+    def flags(self, source: str, own: list[str]) -> list[str]:
         job = self.job
         words = ["-iquote", os.path.dirname(source), *own, f"-I{job['declared']}", f"-I{job['include']}"]
         words += [*job["flags"], f"-std=c++{job['std']}"]
-        words.append(f"-ffile-prefix-map={job['copies']}={job['above']}")
-        return escaped(words)
+        return [*words, f"-ffile-prefix-map={job['copies']}={job['above']}"]
 
     def objects(self, backend: str, place: str) -> list[str]:
         made = [self.runtime_object(backend)]

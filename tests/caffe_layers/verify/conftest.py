@@ -22,7 +22,9 @@ def verify_main(capfd):
     """The tool itself runs layers in processes of its own."""
 
     def run(*command: str) -> Outcome:
-        if torch.cuda.is_initialized():  # then this process cannot fork, and the tool gets one of its own
+        if (
+            torch.cuda.is_available()
+        ):  # having asked, this process cannot fork, and the tool gets one of its own
             script = (
                 f"import sys; from {main.__module__} import main; from {processes.__package__} import processes\n"
                 f"processes.PATIENCE = {processes.PATIENCE}; sys.exit(main({list(command)}))"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cuffi.old_torch.make.build_library import LibraryRules
+from cuffi.old_torch.make.build_library import LibraryRules, escaped
 from tools.make.settings import Settings
 
 
@@ -26,7 +26,7 @@ def rules(tmp_path):
 
 
 def test_flags_are_words_for_make_and_the_shell(rules, tmp_path):
-    flags = rules(flags=["-DA=$x", "-DB=a,b", "-DC=a b"]).flags(f"{tmp_path}/src/x.c", ["-O0"])
+    flags = escaped(rules(flags=["-DA=$x", "-DB=a,b", "-DC=a b"]).flags(f"{tmp_path}/src/x.c", ["-O0"]))
     wanted = f"-iquote {tmp_path}/src -O0 '-DA=$$x' -DB=a$(comma)b '-DC=a b' -ffile-prefix-map={tmp_path}=/of/a/user"
     assert flags == wanted
 
