@@ -26,6 +26,7 @@ import types
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+_TEMPORARY = tempfile.gettempdir()  # before a test sets its own
 _LARGEST = 1 << 17  # of the messages, which are one command and its environment each
 _SHARED = "PYTHON_WITH_TORCH"  # in the environment: the folder of the server that a run's processes share
 
@@ -97,7 +98,7 @@ def _ask(folder: str, words: list[str], cwd: str, env, files: list[int], timeout
 @functools.cache
 def _server(of_process: int) -> str:
     """Start the server of this process, which ends with it; the folder with its socket."""
-    folder = tempfile.mkdtemp()
+    folder = tempfile.mkdtemp(dir=_TEMPORARY)
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     ours, theirs = socket.socketpair()
     with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
