@@ -58,6 +58,8 @@ def test_python_runs(document, tmp_path, session_cache, tree_core, monkeypatch):
     names = {}
     # Not the user's own, in which an earlier run of the suite has left its libraries.
     monkeypatch.setenv("CUFFI_CACHE", str(session_cache))
+    if not torch.cuda.is_available():
+        monkeypatch.setenv("NVCC", "")  # nothing could run what it makes
     monkeypatch.chdir(tmp_path)
     options = {name: value for name, value in QUICK.items() if name in torch._inductor.list_options()}
     with torch._inductor.config.patch(options):
