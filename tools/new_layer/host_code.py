@@ -135,6 +135,8 @@ class HostCode:
                 "compound_statement", "for_statement", "for_range_loop", "lambda_expression", "function_definition",
                 "if_statement", "while_statement", "switch_statement",
             )  # fmt: skip
+            if node.type == "function_declarator" and node.parent.type == "declaration":
+                return  # dim3 grid(a, n*BLOCK); declares no BLOCK
             for child in node.named_children:
                 visit(child, node if inner else scope)
 
@@ -149,11 +151,24 @@ class HostCode:
 
     def _changes(self, name: str) -> bool:
         """May the function change the variable, or hand it to code that may?"""
-        macros = {m.tokens[0].text: {t.text for t in macro_body(m)} for m in self.source.macros}
+        macros = self._macros
         return any(
             _text(node) == name and (_is_changed(node, self._safe_callees) or _in_macro_call(node, macros))
             for node in _each(self._root, "identifier")
         ) or any(name in words for words in macros.values())
+
+    @cached_property
+    def _macros(self) -> dict[str, set[str]]:
+        """The words in the bodies of the macros that the function uses, also by others."""
+        every: dict[str, set[str]] = {}
+        for macro in self.source.macros:
+            every.setdefault(macro.tokens[0].text, set()).update(t.text for t in macro_body(macro))
+        text = self.source.text[self.function.head : self.function.end]
+        used, new = {}, set(re.findall(r"\w+", text)) & every.keys()
+        while new:
+            used |= {name: every[name] for name in new}
+            new = set().union(*used.values()) & every.keys() - used.keys()
+        return used
 
     @cached_property
     def _safe_callees(self) -> set[str]:

@@ -25,6 +25,10 @@ def geometry(host, before="", parameters="float* o, int n, int m"):
         ("const int B = 256; k<<<1, B>>>(o, B);", "", ("1", "int(256)")),
         ("const int B = 8 * W; k<<<B, 32>>>(o, B);", "#define W 4\n", ("int(8 * W)", "32")),
         ("{ int B = 4; } k<<<1, B>>>(o, B);", "const int B = 7;\n", ("1", "B")),
+        # Read as a function's declaration, it would declare B.
+        ("dim3 g(n, m*B); k<<<1, B>>>(o, B);", "#define B 64\n", ("1", "B")),
+        # A macro that this function does not use.
+        ("int B = 64; k<<<1, B>>>(o, B);", "#define OTHER(x) B = x\n", ("1", "int(64)")),
     ],
 )
 def test_a_constant_stays_itself_where_it_is_an_argument_too(host, before, found):
@@ -69,6 +73,7 @@ def test_an_argument_gives_its_variable(host, found):
         ("int T = 4; auto l = [&] { T = 8; }; l(); k<<<n * T, 1>>>(o, n);", ""),
         ("int T = 4; int& t = T; t = 8; k<<<n * T, 1>>>(o, n);", ""),
         ("int T = 4; SET(T); k<<<n * T, 1>>>(o, n);", "#define SET(x) x = 8\n"),
+        ("int T = 4; ALL(); k<<<n * T, 1>>>(o, n);", "#define SET(x) x = 8\n#define ALL() SET(T)\n"),
         ("k<<<n++, 1>>>(o, n);", ""),
     ],
 )
