@@ -19,7 +19,7 @@ from ..cuda.lexer import Directive, Lexed, Token, items
 from ..cuda.outline import Function, skip_angles, split_commas
 from ..cuda.source import Source
 from ..cuda.tokens import macro_body
-from .structs import Field, struct_of
+from .structs import Field, structs_of
 from .symbols import Symbol, symbols_to_fill
 
 # Names of host code: of CUDA's API, of Caffe, of torch's extensions. A function with one does more than compute.
@@ -64,9 +64,10 @@ class KernelFile:
     structs: dict[str, tuple[str, list[Field] | None]]  # by name: qualified, and its fields (structs.py)
     aliases: dict[str, str]  # names that it gives to C++'s own types
     symbols: dict[str, list[Symbol]]  # by kernel, the variables that it reads and the host code fills
+    instances: dict[str, list[list[str]]]  # by kernel, the template arguments that the caller gives
 
 
-def kernels_of(text: str, path: str) -> KernelFile:
+def kernels_of(text: str, path: str, instances: dict[str, list[list[str]]] | None = None) -> KernelFile:
     """Read the text of a file, as tools.files.read returns it."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     unit = Unit(text, path, replaced=PROVIDED)
@@ -101,13 +102,14 @@ def kernels_of(text: str, path: str) -> KernelFile:
         types,
         {name: values for several in declared.values() for one in several for name, values in _enum(one)},
         {
-            found[0]: (one.scope + found[0], found[1])
+            name: (one.scope + name, fields)
             for several in declared.values()
             for one in several
-            if (found := struct_of(_without_comments(one.text)))
+            for name, fields in structs_of(_without_comments(one.text)).items()
         },
         aliases,
         _symbols_of_kernels(unit),
+        instances or {},
     )
 
 
