@@ -93,3 +93,40 @@ def test_a_kernel_without_a_tensor(capfd):
     text += "int main() { hello<<<1, 2>>>(7); }\n"
     load_inline("m", text, backends="host").hello(7, torch.empty(0))
     assert capfd.readouterr().out == "0 of 7\n1 of 7\n"
+
+
+def test_macros_of_the_projects_makefile():
+    text = """#if defined(GPU)
+    __global__ void fill(float* y) {
+      float own[SIZE];
+      for (int i = 0; i < SIZE; ++i) own[i] = i;
+      y[threadIdx.x] = own[SIZE - 1];
+    }
+    #endif
+    void run(float* y) { fill<<<1, SIZE>>>(y); }"""
+    y = torch.zeros(5)
+    load_inline("m", text, backends="host", macros={"GPU": "", "SIZE": 4}).fill(y)
+    assert y.tolist() == [3, 3, 3, 3, 0]
+    load_inline("m", text, backends="host", macros={"GPU": "", "SIZE": 5}).fill(y)
+    assert y.tolist() == [4] * 5
+
+
+@pytest.mark.parametrize("macros", [["GPU"], {"a b": 1}, {1: 2}, {"A": "1\n#define B"}])
+def test_macros_that_are_none(macros):
+    with pytest.raises(CaffeTypeError, match="load_inline: macros: expected values by name"):
+        load_inline("m", "__global__ void up(float* x) {}", backends="host", macros=macros)
+
+
+def test_types_of_pointers_in_a_launch():
+    """The launch deduces the template's types."""
+    text = """#include <cuda_fp16.h>
+    template <typename T> __global__ void twice(const T* x, T* y) { y[threadIdx.x] = T(2 * float(x[threadIdx.x])); }
+    void run(int dtype, const void* x, void* y) {
+      if (dtype) twice<<<1, 8>>>(static_cast<const __half*>(x), static_cast<__half*>(y));
+      else twice<<<1, 8>>>(static_cast<const float*>(x), static_cast<float*>(y));
+    }"""
+    twice = load_inline("m", text, backends="host").twice
+    for dtype in (torch.float32, torch.float16):
+        x, y = torch.rand(8).to(dtype), torch.empty(8, dtype=dtype)
+        twice(x, y)
+        torch.testing.assert_close(y, 2 * x)

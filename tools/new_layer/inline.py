@@ -119,11 +119,12 @@ def header_of(declarations: list[tuple[int, str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def completed(name: str, text: str, path: str, instances=None) -> tuple[str, str, list[str]]:
+def completed(name: str, text: str, path: str, instances=None, macros=()) -> tuple[str, str, list[str]]:
     """(the header, the source with added launchers, lines about what Python cannot call).
 
     Args:
         instances: by kernel, lists of the template arguments that the caller gives.
+        macros: names of macros that the caller defines.
     """
     source = Source(text, path)
     words = (*source.includes(angles=True), *(token.text for token in source.lexed.tokens))
@@ -141,7 +142,7 @@ def completed(name: str, text: str, path: str, instances=None) -> tuple[str, str
         return header_of(declarations), text, []
     if unknown := sorted((instances or {}).keys() - {f.name for f in source.functions if f.is_kernel}):
         raise NothingExported(f"instances: it has no kernel {', '.join(unknown)}")
-    launchers, left_out = make_launchers(name, kernels_of(text, path, instances))
+    launchers, left_out = make_launchers(name, kernels_of(text, path, instances, macros))
     if not (launchers or left_out) and source.lexed.imbalances:
         at = source.lexed.imbalances[0].start
         raise NothingExported(f"this `{source.text[at]}` has no partner", source.lexed.position(at)[0])
@@ -171,10 +172,17 @@ def given_instances(file: Path) -> dict[str, list[list[str]]]:
     return found
 
 
+def given_macros(file: Path) -> list[str]:
+    """The names of the macros in the prologue beside the file."""
+    prologue = file.with_name("prologue.h")
+    return re.findall(r"(?m)^#define (\w+)", read(str(prologue))) if prologue.exists() else []
+
+
 def main(path: str) -> int:
     file = Path(path)
     try:
-        header, text, without = completed(file.stem, read(path), path, given_instances(file))
+        given = given_instances(file), given_macros(file)
+        header, text, without = completed(file.stem, read(path), path, *given)
     except NothingExported as why:
         place = f"{path}:{why.line}" if why.line else path
         print(f"{place}: error: {why}", file=sys.stderr)

@@ -67,17 +67,19 @@ class KernelFile:
     instances: dict[str, list[list[str]]]  # by kernel, the template arguments that the caller gives
 
 
-def kernels_of(text: str, path: str, instances: dict[str, list[list[str]]] | None = None) -> KernelFile:
-    """Read the text of a file, as tools.files.read returns it."""
+def kernels_of(
+    text: str, path: str, instances: dict[str, list[list[str]]] | None = None, macros: Iterable[str] = ()
+) -> KernelFile:
+    """Read the text of a file, as tools.files.read returns it. `macros` are defined before it."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     unit = Unit(text, path, replaced=PROVIDED)
     defined = {source: macros_defined(source) for source in unit.sources}
     declared = {
         # What other files define counts here, too: a file may choose by a macro for the headers below it.
-        source: declared_in(source, set().union(*defined.values()) - defined[source])
+        source: declared_in(source, set().union(*defined.values()) - defined[source] | set(macros))
         for source in unit.sources
     }
-    types, constants, aliases = set(), {}, {}
+    types, constants, aliases = set(), {name: name for name in macros}, {}
     for source, several in declared.items():
         types |= {name for one in several for name in type_names(one.text)}
         constants |= _constants(source, several)
