@@ -16,6 +16,7 @@ from ..cuda.certain import touched_elements
 from ..cuda.launches import Launch
 from ..cuda.outline import Parameter
 from .geometry import Geometry
+from .host_code import HostCode, HostOnly, Translation
 from .index_types import given_types, index_types
 from .kernel_file import KernelFile, tidy_type
 from .kernel_launcher import Argument, KernelLauncher, wrapped
@@ -240,10 +241,22 @@ class _Maker:
         own = re.match(r"template\s*<([^<>]*)>", head)
         names = [p.split("=")[0].split()[-1] for p in own[1].split(",") if p.strip()] if own else []
         if text not in names or function is None:
-            return [text]
+            return [self._constant(launch, text)]
         place, calls = names.index(text), re.findall(rf"\b{function.name}\s*<([^<>()]*)>\s*\(", source.text)
         passed = [[a.strip() for a in call.split(",")] for call in calls]
         return [call[place] for call in passed if len(call) > place] or [text]
+
+    def _constant(self, launch: Launch, text: str) -> str:
+        """A template argument; for a constant of the function that launches, what that is made of."""
+        if not text.isidentifier() or text in self.file.constants:
+            return text
+        try:
+            value = Translation(
+                HostCode(self.file.source, launch, self.file.text), {}, self.file.constants, {}
+            ).of(text)
+        except HostOnly:
+            return text
+        return inner[1] if (inner := re.fullmatch(r"\w+\((\w+)\)", value)) else text
 
     def _template_arguments(self) -> tuple[dict[str, str], dict[str, list[str]]]:
         """The type of each type parameter, and the values of each other template parameter to compile for."""

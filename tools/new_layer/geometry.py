@@ -154,7 +154,7 @@ class Geometry:
         types |= self._chosen(launch)
         if maker.dispatch:
             types.setdefault("Dtype", "Dtype")
-        code = HostCode(maker.file.source, launch)
+        code = HostCode(maker.file.source, launch, maker.file.text)
         return Translation(code, given, self.constants, types).of(text)
 
     def _chosen(self, launch: Launch) -> dict[str, str]:

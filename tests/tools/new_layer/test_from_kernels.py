@@ -25,3 +25,22 @@ def test_one_half_type_needs_no_dispatch():
         "Run"
     ]
     assert (launcher.arguments[0].type, launcher.arguments[0].element) == ("uint16_t *", "float16")
+
+
+@pytest.mark.parametrize(
+    ("host", "arguments"),
+    [
+        ("const int TILE = 16; Run<TILE><<<1, 1>>>(x);", "16"),
+        ("constexpr int TILE = SIDE; Run<TILE><<<1, 1>>>(x);", "SIDE"),
+    ],
+)
+def test_a_constant_of_the_host_function_is_a_templates_value(host, arguments):
+    text = "#define SIDE 8\n" + kernel("float* x", "x[0] = N;", "template <int N>", host)
+    assert derive(text)[0]["Run"].instances == [("", arguments)]
+
+
+def test_a_variable_is_no_templates_value():
+    text = kernel(
+        "float* x", "x[0] = N;", "template <int N>", "int TILE = 16; TILE = 8; Run<TILE><<<1, 1>>>(x);"
+    )
+    assert "whose values are unknown" in derive(text)[1]["Run"]

@@ -27,6 +27,11 @@ def geometry(host, before="", parameters="float* o, int n, int m"):
         ("{ int B = 4; } k<<<1, B>>>(o, B);", "const int B = 7;\n", ("1", "B")),
         # Read as a function's declaration, it would declare B.
         ("dim3 g(n, m*B); k<<<1, B>>>(o, B);", "#define B 64\n", ("1", "B")),
+        (
+            "int B = 64; int g = UP(n, B); k<<<1, B>>>(o, B);",
+            "#define UP(a, b) (((a) + (b) - 1) / (b))\n",
+            ("1", "int(64)"),
+        ),
         # A macro that this function does not use.
         ("int B = 64; k<<<1, B>>>(o, B);", "#define OTHER(x) B = x\n", ("1", "int(64)")),
     ],
@@ -65,6 +70,9 @@ def test_an_argument_gives_its_variable(host, found):
         ("k<<<B, 1>>>(o, B); }\n#undef B\n#define B 64\nvoid z() {", "#define B 32\n"),
         ("k<<<G, 2>>>(o, n / 2);", "#define G (n + 255) / 256\n"),
         ("k<<<TWICE(n), 2>>>(o, n + m);", "#define TWICE(a) 2 * a\n"),
+        ("const int B = 4; RUN;", "const int B = 64;\n#define RUN k<<<B, 32>>>(o, n)\n"),
+        ("const int B = 4; RUN;", "#define B 64\n#define RUN k<<<B, 32>>>(o, n)\n#undef B\n#define B 64\n"),
+        ("int T = 4; int u = PICK(T); k<<<n * T, 1>>>(o, n);", "#define PICK(x) pick(x)\n"),
         ("RUN(2, n);", "#define RUN(g, n) k<<<g, 32>>>(o, n)\n"),
         ("unsigned char q = n; k<<<q * 2, 1>>>(o, q);", ""),
         ("float q = n; k<<<q / 2, 1>>>(o, q);", ""),
