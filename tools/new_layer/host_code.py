@@ -298,6 +298,7 @@ class Translation:
 
     def __init__(self, code: HostCode, given: dict[str, Callable | None], constants, types: dict[str, str]):
         self.code, self.given, self.constants, self.types = code, given, constants, types
+        self.names: set[str] = set()  # constants that the last expressions used
         self._busy: list[str] = []
 
     def of(self, text: str) -> str:
@@ -363,10 +364,13 @@ class Translation:
             return word
         if variable is None and word in self.constants:
             self._check_macro(word, set())
+            self.names.add(word)
             return self.constants[word]
         if variable is not None and not variable.changes and variable.value and word not in self._busy:
             try:
-                return self._value(word, variable, given)
+                value = self._value(word, variable, given)
+                self.names.add(word)
+                return value
             except HostOnly:
                 pass
         if given and self._is_varying_name(word, variable):

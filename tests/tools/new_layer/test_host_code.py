@@ -23,7 +23,7 @@ def geometry(host, before="", parameters="float* o, int n, int m"):
         ("k<<<1, B>>>(o, B);", "#define B 32\n#undef B\n#define B 64\n", ("1", "B")),
         ("using namespace c; k<<<1, B>>>(o, B);", "namespace c { constexpr int B = 64; }\n", ("1", "c::B")),
         ("const int B = 256; k<<<1, B>>>(o, B);", "", ("1", "int(256)")),
-        ("const int B = 8 * W; k<<<B, 32>>>(o, B);", "#define W 4\n", ("int(8 * W)", "32")),
+        ("const int B = 8 * W; k<<<B, 32>>>(o, n);", "#define W 4\n", ("int(8 * W)", "32")),
         ("{ int B = 4; } k<<<1, B>>>(o, B);", "const int B = 7;\n", ("1", "B")),
         # Read as a function's declaration, it would declare B.
         ("dim3 g(n, m*B); k<<<1, B>>>(o, B);", "#define B 64\n", ("1", "B")),
@@ -63,6 +63,10 @@ def test_an_argument_gives_its_variable(host, found):
 @pytest.mark.parametrize(
     ("host", "before"),
     [
+        # For another size than this program's the grid would be too small.
+        ("int q = 1000; k<<<(q + 255) / 256, 256>>>(o, q);", ""),
+        ("const int q = 1000; int g = (q + 255) / 256; k<<<g, 256>>>(o, q);", ""),
+        ("k<<<(N + 255) / 256, 256>>>(o, N);", "#define N 1000\n"),
         ("k<<<m, 1>>>(o, n);", ""),  # no argument tells m
         ("k<<<n, 1>>>(o, n); k<<<8, 1>>>(o, n);", ""),
         ("k<<<c::B, 1>>>(o, c::B);", "namespace c { constexpr int B = 64; }\n"),  # perhaps a constant
