@@ -703,7 +703,6 @@ def scattered(call):
 
 @case(GROUPING, "query_ball_point_gpu")
 @case(GROUPING_2, "query_ball_point_gpu")
-@case("charlesq34+pointnet2/tf_ops/grouping/test/query_ball_point_block.cu", "query_ball_point_gpu")
 def balls(call):
     x, y = torch.rand(2, 200, 3), torch.rand(2, 30, 3)
     idx, count = zeros(2, 30, 16, dtype=torch.int32), zeros(2, 30, dtype=torch.int32)
@@ -746,6 +745,13 @@ def least(call):
     call(b=2, n=40, m=7, k=6, dist=x, outi=i, out=y, grid=2, block=256)
     top = x.to(D).topk(6, largest=False)
     return "[2, 7, 40]", [(y[..., :6], top.values), (i[..., :6], top.indices)]
+
+
+@case("charlesq34+pointnet2/tf_ops/grouping/test/query_ball_point_block.cu", "group_point_gpu")
+def grouped_by_threads(call):
+    x, i, y = R(2, 50, 8), torch.randint(0, 50, (2, 9, 4), dtype=torch.int32), zeros(2, 9, 4, 8)
+    call(b=2, n=50, c=8, m=9, nsample=4, points=x, idx=i, out=y, grid=1, block=2)
+    return "[2, 50, 8]", [(y, torch.stack([x[b][i[b].long()] for b in range(2)]).to(D))]
 
 
 @case("brucefan1983+CUDA-Programming/src/13-md/force-only/neighbor.cu", "gpu_find_neighbor")

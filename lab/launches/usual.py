@@ -159,7 +159,7 @@ class Usual(Case):
             f"{name} += 2;",
             f"if ({name} % 2) ++{name};",
             f"{name} = {name} * 2;",
-            f"{kind}& again = {name}; again = 5;",
+            f"{{ {kind}& again = {name}; again = 5; }}",
         ]
         if len(self.parameters) > 1 and self.parameters[1][0] == kind:
             changes.append(f"std::swap({name}, {self.parameters[1][1]});")

@@ -142,7 +142,8 @@ class Geometry:
         """A launch's expression, by the launcher's variables. HostOnly if they do not determine it.
 
         So is a grid that is computed from a constant which the kernel gets, too: `int n = 1000; k<<<(n + 255) / 256,
-        256>>>(x, n)`. For another n it would be too small, and the rest of x would stay as it is.
+        256>>>(x, n)`. For another n it would be too small, and the rest of x would stay as it is, or too large. A block
+        of a file's constant stays: kernels are written for it.
         """
         maker = self.maker
         given: dict[str, Callable | None] = {}
@@ -162,7 +163,8 @@ class Geometry:
         translation = Translation(code, given, self.constants, types)
         written = translation.of(text)
         passed = set(re.findall(r"[A-Za-z_]\w*", " ".join(launch.arguments)))
-        if what == "grid" and translation.names & passed:
+        constant = {"grid": translation.names, "block": translation.variables}.get(what, set())
+        if constant & passed:
             raise HostOnly(text)
         return written
 

@@ -299,6 +299,7 @@ class Translation:
     def __init__(self, code: HostCode, given: dict[str, Callable | None], constants, types: dict[str, str]):
         self.code, self.given, self.constants, self.types = code, given, constants, types
         self.names: set[str] = set()  # constants that the last expressions used
+        self.variables: set[str] = set()  # those of them that the function declares
         self._busy: list[str] = []
 
     def of(self, text: str) -> str:
@@ -370,6 +371,7 @@ class Translation:
             try:
                 value = self._value(word, variable, given)
                 self.names.add(word)
+                self.variables.add(word)
                 return value
             except HostOnly:
                 pass
@@ -507,4 +509,7 @@ def cast(kind: str, text: str) -> str:
     """The value of an expression in a type."""
     if not kind or kind == "auto":
         return f"({text})"
-    return f"{kind}({text})" if kind.isidentifier() else f"static_cast<{kind}>({text})"
+    # In parentheses, unsigned(int(n)) would be the type of a function.
+    as_type = re.match(r"(\w+)\(", text)
+    plain = kind.isidentifier() and not (as_type and as_type[1] in {*WHOLE_WORDS, "float", "double"})
+    return f"{kind}({text})" if plain else f"static_cast<{kind}>({text})"

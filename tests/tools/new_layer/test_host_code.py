@@ -22,18 +22,20 @@ def geometry(host, before="", parameters="float* o, int n, int m"):
         ("k<<<1, B>>>(o, B);", "enum { A = 3, B = A * 8 };\n", ("1", "B")),
         ("k<<<1, B>>>(o, B);", "#define B 32\n#undef B\n#define B 64\n", ("1", "B")),
         ("using namespace c; k<<<1, B>>>(o, B);", "namespace c { constexpr int B = 64; }\n", ("1", "c::B")),
-        ("const int B = 256; k<<<1, B>>>(o, B);", "", ("1", "int(256)")),
+        ("const int B = 256; k<<<1, B>>>(o, 256);", "", ("1", "int(256)")),
+        # A size of this program, perhaps.
+        ("const int B = 256; k<<<1, B>>>(o, B);", "", ("1", "block")),
         ("const int B = 8 * W; k<<<B, 32>>>(o, n);", "#define W 4\n", ("int(8 * W)", "32")),
         ("{ int B = 4; } k<<<1, B>>>(o, B);", "const int B = 7;\n", ("1", "B")),
         # Read as a function's declaration, it would declare B.
         ("dim3 g(n, m*B); k<<<1, B>>>(o, B);", "#define B 64\n", ("1", "B")),
         (
-            "int B = 64; int g = UP(n, B); k<<<1, B>>>(o, B);",
+            "int B = 64; int g = UP(n, B); k<<<1, B>>>(o, 64);",
             "#define UP(a, b) (((a) + (b) - 1) / (b))\n",
             ("1", "int(64)"),
         ),
         # A macro that this function does not use.
-        ("int B = 64; k<<<1, B>>>(o, B);", "#define OTHER(x) B = x\n", ("1", "int(64)")),
+        ("int B = 64; k<<<1, B>>>(o, 64);", "#define OTHER(x) B = x\n", ("1", "int(64)")),
     ],
 )
 def test_a_constant_stays_itself_where_it_is_an_argument_too(host, before, found):
@@ -44,14 +46,15 @@ def test_a_constant_stays_itself_where_it_is_an_argument_too(host, before, found
     ("host", "found"),
     [
         ("k<<<n, 32>>>(o, n);", ("w", "32", "0")),
-        ("k<<<2*n+1, 1>>>(o, n+1);", ("2*int(int64_t(w) - 1)+1", "1", "0")),
-        ("k<<<(n + 1) * 2, 1>>>(o, n+1);", ("(int(int64_t(w) - 1) + 1) * 2", "1", "0")),
+        ("k<<<2*n+1, 1>>>(o, n+1);", ("2*static_cast<int>(int64_t(w) - 1)+1", "1", "0")),
+        ("k<<<(n + 1) * 2, 1>>>(o, n+1);", ("(static_cast<int>(int64_t(w) - 1) + 1) * 2", "1", "0")),
         ("k<<<n > 4 ? n / 4 : 1, 4, n * sizeof(float)>>>(o, n);", ("w > 4 ? w / 4 : 1", "4", "w * sizeof(float)")),
         ("dim3 b(16, 16); k<<<(n + 15) / 16, b>>>(o, n);", ("(w + 15) / 16", "dim3(16, 16)", "0")),
         ("int64_t q = n; k<<<q * 2, 1>>>(o, q);", ("int64_t(w) * 2", "1", "0")),
         ("unsigned q = n; k<<<q / 2, 1>>>(o, q);", ("unsigned(w) / 2", "1", "0")),
         ("int g = (n + 63) / 64; k<<<g, 64>>>(o, n);", ("int((w + 63) / 64)", "64", "0")),
         ("for (int s = 1; s < n; s *= 2) k<<<1, s>>>(o, s);", ("1", "w", "0")),
+        ("unsigned q = int(n); k<<<((q) + 1), 1>>>(o, n);", ("((static_cast<unsigned>(int(w))) + 1)", "1", "0")),
         ("int T = 256; if (n < 9) T = 128; k<<<1, T>>>(o, T);", ("1", "w", "0")),
         ("k<<<n, 1>>>(o, n); k<<<m, 1>>>(o, m);", ("w", "1", "0")),
     ],
