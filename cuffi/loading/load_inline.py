@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 
@@ -35,6 +35,8 @@ def load_inline(
     arch: str | None = None,
     backends: Iterable[str] | None = None,
     sanitize: str | None = None,
+    instances: Mapping[str, Iterable[str]] | None = None,
+    macros: Mapping[str, object] | None = None,
     **of_torch,
 ) -> ModuleType:
     """Build a string or a file of CUDA and import it. If the cache has the build, no compiler starts.
@@ -55,6 +57,9 @@ def load_inline(
             own parameters, and grid and block if the source does not determine them.
         declarations: the declarations of the exported functions, as in a layer's .h. Default: read from the source.
         arch, backends, sanitize: as for `load`.
+        instances: the template arguments to compile a kernel for, by its name: {"gemm": ["float, 16", "half, 32"]}. For
+            templates whose values the file does not tell.
+        macros: what the project's makefile defines by -D, by name: {"ARRAY_SIZE": 4, "FAST": ""}.
 
     Returns:
         A module with the functions, and `layer`, the Layer for `operator`. Pass tensors for C's pointers; `dtype` and
@@ -73,6 +78,10 @@ def load_inline(
     """
     if functions is not None or of_torch or (isinstance(cuda_source, str) and OF_TORCH.search(cuda_source)):
         (cpp_extension,) = providers("torch_extensions")
+        if instances is not None or macros is not None:
+            raise CaffeTypeError(
+                "load_inline: instances, macros: for kernels alone, not for an extension of torch"
+            )
         races.refuse_extension("load_inline", sanitize)
         names = ("cpp_sources", "cuda_sources")
         if declarations is None and isinstance(cuda_source, str) and KERNEL.search(cuda_source):
@@ -87,10 +96,12 @@ def load_inline(
     settings, chosen = settings_for("load_inline", arch, backends, sanitized)
     folder = PurePosixPath(name)
     # The macros are included by a file of their own, so that each line of the .cu has its number in the string.
-    files = {folder / f"{name}.cu": given.text, folder / "prologue.h": PROLOGUE}
+    files = {folder / f"{name}.cu": given.text, folder / "prologue.h": _defined(macros) + PROLOGUE}
     files |= {folder / place: content for place, content in given.headers.items()}
     if declarations is not None:
         files[folder / f"{name}.h"] = declarations.encode()
+    if instances is not None:
+        files[folder / "instances"] = _listed(instances)
 
     def prepare(staged: Path) -> None:
         if declarations is None:
@@ -123,6 +134,33 @@ def _check(name, cuda_source, declarations) -> None:
             raise CaffeTypeError(f"load_inline: {argument}: expected a string, got {value!r}"[:200])
     if isinstance(cuda_source, str) and not cuda_source.strip():
         raise CaffeValueError("load_inline: cuda_source: expected CUDA, got an empty string")
+
+
+def _defined(macros) -> bytes:
+    """The definitions of the caller's macros. tools/new_layer/inline.py reads them, too."""
+    given = {} if macros is None else macros
+    if not isinstance(given, Mapping) or not all(
+        isinstance(name, str) and re.fullmatch(r"[A-Za-z_]\w*", name) and "\n" not in str(value)
+        for name, value in given.items()
+    ):
+        raise CaffeTypeError(
+            f'load_inline: macros: expected values by name, such as {{"SIZE": 4}}, got {macros!r}'[:300]
+        )
+    return "".join(f"#define {name} {value}\n" for name, value in given.items()).encode()
+
+
+def _listed(instances) -> bytes:
+    """A line for each instance, as tools/new_layer/inline.py reads them."""
+    lines = []
+    for kernel, several in instances.items() if isinstance(instances, Mapping) else [(instances, ())]:
+        texts = [several] if isinstance(several, str) else list(several)
+        if not (isinstance(kernel, str) and texts and all(isinstance(text, str) for text in texts)):
+            raise CaffeTypeError(
+                'load_inline: instances: expected template arguments by kernel, such as {"gemm": ["float, 16"]}, '
+                f"got {instances!r}"[:300]
+            )
+        lines += [f"{kernel}: {' '.join(text.split())}" for text in texts]
+    return "\n".join(lines).encode()
 
 
 def _read(name: str, cuda_source) -> tuple[Gathered, str]:

@@ -13,7 +13,7 @@ def in_order(names: tuple[str, ...], arguments: tuple, named: dict) -> tuple:
     """One value for each name, as far as the call has them.
 
     A kernel's float3 is three numbers of its launcher, which may be passed as one tuple. A struct is a number or a
-    pointer for each of its fields, which may be passed as one dict, by the fields' names.
+    pointer for each of its fields, which may be passed as one dict, by the fields' names; a struct in it, too.
 
     Raises:
         CaffeTypeError: a name is unknown or given twice, a field is missing, or names are not given to the end.
@@ -23,7 +23,7 @@ def in_order(names: tuple[str, ...], arguments: tuple, named: dict) -> tuple:
         if isinstance(argument, tuple):
             values += argument
         elif isinstance(argument, dict):
-            values += _of_struct(names[len(values) :], argument)
+            values += _of_struct(names[len(values) :], _flat(argument))
         else:
             values.append(argument)
     if not named:
@@ -37,6 +37,15 @@ def in_order(names: tuple[str, ...], arguments: tuple, named: dict) -> tuple:
     if missing := [name for name in rest if name not in named]:
         raise CaffeTypeError(f"{', '.join(missing)}: missing")
     return (*values, *(named[name] for name in rest))
+
+
+def _flat(given: dict) -> dict:
+    """The fields of a struct in a struct by one name each: {"q": {"n": 3}} is {"q_n": 3}."""
+    flat: dict = {}
+    for field, value in given.items():
+        inner = _flat(value) if isinstance(value, dict) else None
+        flat |= {field: value} if inner is None else {f"{field}_{own}": v for own, v in inner.items()}
+    return flat
 
 
 def _of_struct(names: tuple[str, ...], given: dict) -> list:

@@ -4,6 +4,7 @@
 #define CAFFE_HOST_CUDA_RUNTIME_H_
 
 // nvcc's own includes these, and files rely on it.
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <limits>

@@ -43,3 +43,22 @@ def test_each_alone(part, tmp_path):
         source.write_text(text)
         done = subprocess.run([*command, str(source)], capture_output=True, text=True)
         assert done.returncode == 0, text + done.stderr
+
+
+def test_a_shuffle_of_a_half_is_one_function(tmp_path, nvcc):
+    """pytorch_scatter: CUDA's shuffles take a BFloat16 by float, and a Half by the extension's own, as with torch."""
+    (tmp_path / "k.cu").write_text("""#include "aten/half.h"
+    __device__ c10::Half __shfl_up_sync(unsigned mask, const c10::Half value, unsigned by) {
+      return __shfl_up_sync(mask, value.operator __half(), by);
+    }
+    template <typename T> __global__ void sum(T* x) {
+      x[threadIdx.x] = x[threadIdx.x] + __shfl_up_sync(0xffffffffu, x[threadIdx.x], 1);
+    }
+    template __global__ void sum<c10::Half>(c10::Half*);
+    template __global__ void sum<c10::BFloat16>(c10::BFloat16*);
+    __global__ void casts(c10::BFloat16* x, __nv_bfloat16* y) { y[0] = __nv_bfloat16(x[0]); x[1] = y[1]; }
+    """)
+    headers = [f"-I{ROOT / 'include'}", f"-I{ROOT / 'cuffi/old_torch/include/extension'}", "-DATEN_WITH_HALF"]
+    command = [nvcc, "-ptx", "-std=c++17", "-arch=sm_90", *headers, "k.cu", "-o", "k.ptx"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

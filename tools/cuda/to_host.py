@@ -38,6 +38,7 @@ from .tokens import macro_body, match_brackets, position_from
 
 # The functions that need to know where they stand.
 PLACES = {"__syncthreads", "__activemask"}
+EXTERN_CONSTANT = re.compile(r"\bextern\s[^;{}()]*\b__constant__\b([^;{}]*);")
 RECORDS = {"struct", "union", "class"}
 NO_HOST_MEANING = {
     "asm": "inline PTX; write it in C++, or put it in #ifdef __CUDA_ARCH__ with an #else for the host",
@@ -66,6 +67,8 @@ class HostRewriter(Rewriter):
         self.problems += source.problems
         if unit.layer:
             self._rename_own_atomics()
+        declared = (EXTERN_CONSTANT.findall(own.text) for own in unit.sources)
+        self._declared = {word for texts in declared for text in texts for word in re.findall(r"\w+", text)}
         kernels = {kernel.body: kernel for kernel in unit.kernels(source)}
         for function in source.functions:
             if function.is_kernel:
@@ -244,7 +247,9 @@ class HostRewriter(Rewriter):
         return self.source.function_around(start) is not None or any(a <= index <= b for a, b in classes)
 
     def _constant(self, tokens, index: int):
-        """Each file has its own `__constant__` variables. Name them to the race finder."""
+        """Each file has its own `__constant__` variables but those that are declared `extern`. Name them to the race
+        finder.
+        """
         partner = self.source.lexed.partner
         last = names = index
         while names and tokens[names - 1].text not in (";", "}", "{"):
@@ -262,7 +267,7 @@ class HostRewriter(Rewriter):
         inside = {t.text for i in range(index, last) if i in partner for t in tokens[i : partner[i]]}
         given = "".join(f" CAFFE_HOST_CONSTANT({name})" for name in found if name not in inside)
         self._edit(tokens[last].end, tokens[last].end, given)
-        if not words & {"static", "inline"}:
+        if not words & {"static", "inline"} and not self._declared.intersection(found):
             self._edit(tokens[index].start, tokens[index].start, "static ")
 
     # ------------------------------------------------------------------------ shared variables

@@ -97,19 +97,24 @@ DOORS = (
     ),
     (
         r"\b__global__\b",
-        "kernels: `load_inline(name, text)` gives each of them a launcher, or paste them into the .cu that "
-        "`make new LAYER=...` writes",
+        "kernels: in Python, `from cuffi import load_inline` and `load_inline({name!r}, pathlib.Path({path!r}))` give "
+        "each of them a launcher, or paste them into the .cu that `make new LAYER=...` writes",
     ),
 )
 
 
 def other_door(text: str) -> str:
     """Which command takes the file that FROM= names. `make new` took its kernels until the host code had doors."""
+    path = Path(text).expanduser()
+    named = {"name": re.sub(r"\W|^(?=\d)|^_+", "k", path.stem), "path": str(path.absolute())}
     try:
-        code = read(str(Path(text).expanduser()))
+        code = read(str(path))
     except OSError as error:
-        return f"FROM={text}: {error.strerror}. {DOORS[-1][1].partition(': ')[2]}"
+        return (
+            f"FROM={text}: {error.strerror}. For kernels: {DOORS[-1][1].partition(': ')[2].format(**named)}"
+        )
     found = next((door for pattern, door in DOORS if re.search(pattern, code)), "a file without kernels")
+    found = found.format(**named)
     return f"FROM={text}: this is {found}. `make new` takes no file. Nothing was written."
 
 

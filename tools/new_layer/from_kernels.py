@@ -16,6 +16,7 @@ from ..cuda.certain import touched_elements
 from ..cuda.launches import Launch
 from ..cuda.outline import Parameter
 from .geometry import Geometry
+from .host_code import HostCode, HostOnly, Translation
 from .index_types import given_types, index_types
 from .kernel_file import KernelFile, tidy_type
 from .kernel_launcher import Argument, KernelLauncher, wrapped
@@ -51,8 +52,14 @@ HALVES = {
     **dict.fromkeys(("__nv_bfloat16", "nv_bfloat16"), ("bfloat16", 1, "uint16_t")),
     **dict.fromkeys(("__nv_bfloat162", "nv_bfloat162"), ("bfloat16", 2, "uint16_t")),
 }
-# Names of half types among a template's arguments.
+# Names of half types among a template's arguments. Torch's are not here.
 HALF = re.compile(r"(__half|half|(at|c10)::Half|__nv_bfloat16|nv_bfloat16|(at|c10)::BFloat16)\Z")
+# The codes of include/caffe_ffi.h for the types that a launcher may choose from.
+CODES = {
+    "float": "CAFFE_FLOAT32",
+    "double": "CAFFE_FLOAT64",
+    **{name: f"CAFFE_{dtype.upper()}" for name, (dtype, count, _) in HALVES.items() if count == 1},
+}
 # Types that are the same in C++. A pointer to another type needs a cast.
 SAME = {
     "bool", "float", "double", "int", "int32_t", "int64_t", "int16_t", "int8_t", "uint8_t", "unsigned char",
@@ -67,6 +74,13 @@ VECTORS = {
     }.items()
     for size in (1, 2, 3, 4)
 }  # fmt: skip
+# What is given by value in parts: the C type of a part, the number of parts, and the function that joins them.
+MADE_OF = {
+    **{name: (C_TYPES[element][0], int(name[-1]), f"make_{name}") for name, element in VECTORS.items()},
+    **{name: ("double" if "Double" in name else "float", 2, f"make_{name}") for name in COMPLEX},
+    **dict.fromkeys(("__half2", "half2"), ("float", 2, "__floats2half2_rn")),
+    **dict.fromkeys(("__nv_bfloat162", "nv_bfloat162"), ("float", 2, "__floats2bfloat162_rn")),
+}
 # Names that no parameter may have: the runtime fills in some, and the others are Python's keywords.
 RESERVED = {"dtype", "stream", *keyword.kwlist}
 
@@ -114,6 +128,7 @@ class _Maker:
         self.used_names = RESERVED | {macro.tokens[0].text for macro in file.source.macros}
         self.arguments: list[Argument] = []
         self.dispatch = False  # over dtype
+        self.dtypes: list[str] = []  # the types of that, if they are not float and double
         self.types: dict[str, str] = {}  # of its template's type parameters
         self.indices: dict[str, list[str]] = {}  # by type of indices: the tensors that have it
         self.choices: dict[str, list[str]] = {}  # the values of its template's other parameters
@@ -130,7 +145,8 @@ class _Maker:
         for parameter in self.kernel.parameters:
             self.arguments.append(self._argument(parameter, types))
         if not any(a.type.endswith("*") for a in self.arguments):
-            raise NoLauncher("takes no tensor, so its device is unknown")
+            like = self.own("const float *", "like").name
+            self.notes.append(f"{like}: a tensor on the device that runs it. The kernel takes none.")
         self.dispatch = "Dtype" in types.values()
         floating = [a for a in self.arguments if a.kernel_type not in self.indices]
         if self.dispatch and not any(a.type.endswith("void *") for a in floating):
@@ -166,6 +182,7 @@ class _Maker:
             {**self._extents(), **{name: str(count) for name, (_, count) in filled.items()}},
             [symbol.name for symbol, _ in filled.values()],
             self.indices,
+            {CODES[kind]: kind for kind in self.dtypes},
         )
 
     def _symbols(self) -> dict[str, tuple[Symbol, int]]:
@@ -202,13 +219,19 @@ class _Maker:
             for name, text in given_types(launch, self.kernel, names).items():
                 text = self.file.aliases.get(text, text)
                 for value in self._values(launch, text):
-                    if not HALF.match(value) and value not in found[name]:
+                    if value not in found[name]:
                         found[name].append(value)
-        for texts in instantiated(self.file.source.text, self.kernel.name):
+        for texts in self._instantiated():
             for name, text in zip(names, texts, strict=False):
-                if not HALF.match(text) and text not in found[name]:
+                if text not in found[name]:
                     found[name].append(text)
         return found
+
+    def _instantiated(self) -> list[list[str]]:
+        """The template arguments that the file's explicit instantiations and the caller name."""
+        return instantiated(self.file.source.text, self.kernel.name) + self.file.instances.get(
+            self.kernel.name, []
+        )
 
     def _values(self, launch: Launch, text: str) -> list[str]:
         """The values of a launch's template argument: several, if a template function launches, and is called so."""
@@ -218,14 +241,28 @@ class _Maker:
         own = re.match(r"template\s*<([^<>]*)>", head)
         names = [p.split("=")[0].split()[-1] for p in own[1].split(",") if p.strip()] if own else []
         if text not in names or function is None:
-            return [text]
+            return [self._constant(launch, text)]
         place, calls = names.index(text), re.findall(rf"\b{function.name}\s*<([^<>()]*)>\s*\(", source.text)
         passed = [[a.strip() for a in call.split(",")] for call in calls]
         return [call[place] for call in passed if len(call) > place] or [text]
 
+    def _constant(self, launch: Launch, text: str) -> str:
+        """A template argument; for a constant of the function that launches, what that is made of."""
+        if not text.isidentifier() or text in self.file.constants:
+            return text
+        try:
+            value = Translation(
+                HostCode(self.file.source, launch, self.file.text), {}, self.file.constants, {}
+            ).of(text)
+        except HostOnly:
+            return text
+        return inner[1] if (inner := re.fullmatch(r"\w+\((\w+)\)", value)) else text
+
     def _template_arguments(self) -> tuple[dict[str, str], dict[str, list[str]]]:
         """The type of each type parameter, and the values of each other template parameter to compile for."""
         types, choices, given = {}, {}, self._given()
+        halves = {name: [v for v in values if HALF.match(v)] for name, values in given.items()}
+        given = {name: [v for v in values if not HALF.match(v)] for name, values in given.items()}
         names = [name for kind, name, _ in self.template if kind in ("typename", "class")]
         whole = index_types(self.file.source, self.kernel, names, given)
         for kind, name, default in self.template:
@@ -240,6 +277,8 @@ class _Maker:
                     types[name] = self.scope + types[name]
                 else:
                     types[name] = concrete[0] if concrete and len(values) == 1 else "Dtype"
+                    if own_halves := [v for v in halves[name] if v in CODES]:
+                        types[name] = self._floating(name, values, own_halves)
                     if name in whole and types[name] == "Dtype":
                         types[name] = self._index(name)
             elif kind == "bool":
@@ -251,9 +290,30 @@ class _Maker:
                     choices[name] = self.file.enums[kind]
                     continue
                 if not known or kind not in C_TYPES:
-                    raise NoLauncher(f"has a template parameter {kind} {name} whose values are unknown")
+                    raise NoLauncher(
+                        f"has a template parameter {kind} {name} whose values are unknown; give them: "
+                        f'load_inline(..., instances={{"{self.kernel.name}": ["{self._example()}"]}})'
+                    )
                 choices[name] = [self.file.constants.get(v, v) for v in known]
         return types, choices
+
+    def _floating(self, name: str, values: list[str], halves: list[str]) -> str:
+        """The type of a template's parameter that the file uses with half types, beside other values."""
+        if not values and len(halves) == 1:
+            return halves[0]
+        known = [v for v in values if v in CODES]
+        found = [*(known if len(known) == len(values) else ["float", "double"]), *halves]
+        if self.dtypes and set(found) != set(self.dtypes):
+            raise NoLauncher(
+                f"has template parameters with the types {', '.join(self.dtypes)}, and others for {name}"
+            )
+        self.dtypes = found
+        return "Dtype"
+
+    def _example(self) -> str:
+        """Arguments for the whole template, for a message."""
+        kinds = {"typename": "float", "class": "float", "bool": "true"}
+        return ", ".join(kinds.get(kind, "16") for kind, *_ in self.template)
 
     def _index(self, name: str) -> str:
         """The C++ name of the type of a template's indices. Without a tensor of them, it is int64_t."""
@@ -266,6 +326,8 @@ class _Maker:
     def _instances(self, types, choices) -> list[tuple[str, str]]:
         free = [name for name in choices if len(choices[name]) > 1]
         combinations = list(itertools.product(*choices.values()))
+        if len(combinations) > MOST_INSTANCES:
+            combinations = self._launched(choices) or combinations
         if len(combinations) > MOST_INSTANCES:
             raise NoLauncher(f"has {len(combinations)} instances, too many to compile all of them")
         exported = {}
@@ -287,6 +349,18 @@ class _Maker:
             ]  # fmt: skip
             instances.append((" && ".join(tests), arguments))
         return instances
+
+    def _launched(self, choices: dict[str, list[str]]) -> list[tuple[str, ...]]:
+        """The combinations of the choices that the file itself names; none if it leaves one open."""
+        names, found = [name for _, name, _ in self.template], []
+        for given in [list(x.template_arguments) for x in self.launches] + self._instantiated():
+            values = dict(zip(names, given, strict=False))
+            values |= {name: default for _, name, default in self.template[len(given) :] if default}
+            chosen = [self.file.constants.get(values.get(name, ""), values.get(name, "")) for name in choices]
+            if not all(value in choices[name] for name, value in zip(choices, chosen, strict=True)):
+                return []
+            found.append(tuple(chosen))
+        return list(dict.fromkeys(found))
 
     # ------------------------------------------------------------------------------- arguments
 
@@ -319,7 +393,7 @@ class _Maker:
             return self._struct(parameter.name, bare)
         if stars > 1 or re.search(r"[<>&:]|\d+\s*\]", text):
             raise NoLauncher(f"takes a {shown} {parameter.name}, which C can't give it")
-        if not stars and kernel_base in VECTORS:
+        if not stars and kernel_base in MADE_OF and kernel_base not in self.file.types:
             return self._vector(parameter.name, kernel_base)
         name = self.named(parameter.name)
         const = "const " if is_const else ""
@@ -368,44 +442,52 @@ class _Maker:
             value = f"reinterpret_cast<{const}{kind}*>({name})"
             alignment = 1 if kind in COMPLEX else 2 * count
             return Argument(f"{const}{pointed} *", name, value, kernel_name, kind, alignment, element)
-        if count > 1 or kind in COMPLEX:
-            raise NoLauncher(f"takes a {kind} {kernel_name}, which C can't give it")
         return Argument("float", name, f"{kind}({name})", kernel_name, kind)
 
     def _struct(self, name: str, kind: str) -> Argument:
         """An argument for each field of a struct, `p_n` for `p.n`. The last one has the struct as its value."""
-        qualified, fields = self.file.structs[kind]
-        if fields is None:
-            raise NoLauncher(f"takes a {kind} {name}, with a part that C can't give it")
+        qualified, _ = self.file.structs[kind]
         variable, first = self.named(name), len(self.arguments)
         self._filled.append(f"  {qualified} {variable}{{}};")
-        for field in fields:
-            kernel_type = self.file.aliases.get(field.type, field.type) + "*" * field.is_pointer
-            kernel_type = f"const {kernel_type}" if field.is_const else kernel_type
-            if field.type in self.file.structs and not field.is_pointer:
-                raise NoLauncher(f"takes a {kind} {name}, whose {field.name} is a struct, too")
-            for place in range(max(1, field.count)):
-                at = f"[{place}]" if field.count else ""
-                part = Parameter(kernel_type, f"{name}_{field.name}" + (f"_{place}" if field.count else ""))
-                argument = self._argument(part, {})
-                self._filled.append(f"  {variable}.{field.name}{at} = {argument.value};")
-                self.arguments.append(argument)
+        self._fill(variable, name, kind, (kind,))
+        if len(self.arguments) == first:
+            raise NoLauncher(f"takes a {kind} {name}, which is empty")
         for argument in self.arguments[first:]:
             argument.value = argument.kernel_name = ""
         last = self.arguments.pop()
         last.value, last.kernel_name, last.kernel_type = variable, name, kind
         return last
 
+    def _fill(self, variable: str, name: str, kind: str, within: tuple[str, ...]) -> None:
+        """Add the arguments for a struct's fields, and the statements that set them. A field may be a struct."""
+        fields = self.file.structs[kind][1]
+        if fields is None:
+            raise NoLauncher(f"takes a {within[0]} {name}, with a part that C can't give it")
+        for field in fields:
+            kernel_type = self.file.aliases.get(field.type, field.type) + "*" * field.is_pointer
+            kernel_type = f"const {kernel_type}" if field.is_const else kernel_type
+            for place in range(max(1, field.count)):
+                at = f"{variable}.{field.name}" + (f"[{place}]" if field.count else "")
+                own = f"{name}_{field.name}" + (f"_{place}" if field.count else "")
+                if field.type in self.file.structs and not field.is_pointer:
+                    if field.type in within:
+                        raise NoLauncher(f"takes a {within[0]} {name}, with a part that C can't give it")
+                    self._fill(at, own, field.type, (*within, field.type))
+                    continue
+                argument = self._argument(Parameter(kernel_type, own), {})
+                self._filled.append(f"  {at} = {argument.value};")
+                self.arguments.append(argument)
+
     def _is_called(self, name: str) -> bool:
         low, high = self.kernel.body
         return re.search(rf"\b{name}\s*\(", self.file.source.text[low:high]) is not None
 
     def _vector(self, name: str, kind: str) -> Argument:
-        """A number for each component of CUDA's vector. The last one has the vector as its value."""
-        number = C_TYPES[VECTORS[kind]][0]
-        parts = [Argument(number, self.named(f"{name}_{axis}")) for axis in "xyzw"[: int(kind[-1])]]
+        """A number for each component of a vector or of a complex number. The last one has it as its value."""
+        number, count, maker = MADE_OF[kind]
+        parts = [Argument(number, self.named(f"{name}_{axis}")) for axis in "xyzw"[:count]]
         self.arguments += parts[:-1]
-        value = f"make_{kind}({', '.join(part.name for part in parts)})"
+        value = f"{maker}({', '.join(part.name for part in parts)})"
         return Argument(number, parts[-1].name, value, name, kind)
 
 

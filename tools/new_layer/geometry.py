@@ -80,7 +80,7 @@ class Geometry:
     def _translated(self, what: str) -> str | None:
         """A part of the launches in the launcher's variables, if that is possible and the same for all."""
         try:
-            found = {self._in_c(getattr(launch, what) or "0", launch) for launch in self.launches}
+            found = {self._in_c(getattr(launch, what) or "0", launch, what) for launch in self.launches}
         except HostOnly:
             return None
         if len(found) != 1:
@@ -138,8 +138,13 @@ class Geometry:
 
     # ----------------------------------------------------------------------------- expressions
 
-    def _in_c(self, text: str, launch: Launch) -> str:
-        """A launch's expression, by the launcher's variables. HostOnly if they do not determine it."""
+    def _in_c(self, text: str, launch: Launch, what: str) -> str:
+        """A launch's expression, by the launcher's variables. HostOnly if they do not determine it.
+
+        So is a grid that is computed from a constant which the kernel gets, too: `int n = 1000; k<<<(n + 255) / 256,
+        256>>>(x, n)`. For another n it would be too small, and the rest of x would stay as it is, or too large. A block
+        of a file's constant stays: kernels are written for it.
+        """
         maker = self.maker
         given: dict[str, Callable | None] = {}
         for passed, argument in zip(launch.arguments, [a for a in maker.arguments if a.value], strict=True):
@@ -154,8 +159,14 @@ class Geometry:
         types |= self._chosen(launch)
         if maker.dispatch:
             types.setdefault("Dtype", "Dtype")
-        code = HostCode(maker.file.source, launch)
-        return Translation(code, given, self.constants, types).of(text)
+        code = HostCode(maker.file.source, launch, maker.file.text)
+        translation = Translation(code, given, self.constants, types)
+        written = translation.of(text)
+        passed = set(re.findall(r"[A-Za-z_]\w*", " ".join(launch.arguments)))
+        constant = {"grid": translation.names, "block": translation.variables}.get(what, set())
+        if constant & passed:
+            raise HostOnly(text)
+        return written
 
     def _chosen(self, launch: Launch) -> dict[str, str]:
         """The launcher's values of the template parameters that the host code names in this launch."""

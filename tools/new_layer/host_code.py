@@ -9,6 +9,7 @@ an expression of the launch with what a launcher has. It raises `HostOnly` if th
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from functools import cached_property
@@ -41,6 +42,9 @@ OF_PARTS = {
     "argument_list", "sizeof_expression", "type_descriptor", "template_argument_list", "template_function",
     "compound_literal_expression", "initializer_list", "sized_type_specifier", "type_qualifier",
 }  # fmt: skip
+# A declaration of a variable, as far as a text shows.
+DECLARED = re.compile(r"[\w>&*]\s+[&*]*(\w+)\s*[=({;,)\[]|,\s*[&*]*(\w+)\s*[=(]")
+ASSIGNS = {"=", "++", "--", "+=", "-=", "*=", "/=", "%=", "|=", "&=", "^=", "<<=", ">>="}
 LEAVES = {"number_literal", "true", "false", "char_literal"}
 NAMES = {"identifier", "type_identifier", "primitive_type", "namespace_identifier"}
 
@@ -61,8 +65,9 @@ class Variable(NamedTuple):
 class HostCode:
     """The function around a launch. In a macro's body there is none, and in some functions the parser sees errors."""
 
-    def __init__(self, source: Source, launch: Launch):
-        self.source, self.launch = source, launch
+    def __init__(self, source: Source, launch: Launch, text: str = ""):
+        """`text`: the source's with its headers', where the launch may be."""
+        self.source, self.launch, self._text = source, launch, text or source.text
         self.here = any(launch is own for own in source.launches)  # not in a header
         in_macro = any(m.start <= launch.start < m.end for m in source.macros)
         self.function = source.function_around(launch.start) if self.here and not in_macro else None
@@ -81,11 +86,20 @@ class HostCode:
 
     def mentions(self, name: str) -> bool:
         """May the function have a variable of this name, as far as its text shows?"""
-        if self.clear or self.function is None:
+        if self.clear:
             return False
+        if self.function is None:  # any function may use the macro: more than the constant's own declaration?
+            return sum(name in found for found in self._declared) > (name not in self._macro_names)
         text = self.source.text[self.function.head : self.function.end]
-        declared = r"[\w>&*]\s+[&*]*(\w+)\s*[=({;,)\[]|,\s*[&*]*(\w+)\s*[=(]"
-        return any(name in found for found in re.findall(declared, text))
+        return any(name in found for found in DECLARED.findall(text))
+
+    @cached_property
+    def _declared(self) -> list[tuple[str, str]]:
+        return DECLARED.findall(self._text)
+
+    @cached_property
+    def _macro_names(self) -> set[str]:
+        return set(re.findall(r"(?m)^[ \t]*#[ \t]*define[ \t]+(\w+)", self._text))
 
     def variable(self, name: str) -> Variable | None:
         """The variable that `name` means at the launch; None if the function declares none."""
@@ -135,6 +149,8 @@ class HostCode:
                 "compound_statement", "for_statement", "for_range_loop", "lambda_expression", "function_definition",
                 "if_statement", "while_statement", "switch_statement",
             )  # fmt: skip
+            if node.type == "function_declarator" and node.parent.type == "declaration":
+                return  # dim3 grid(a, n*BLOCK); declares no BLOCK
             for child in node.named_children:
                 visit(child, node if inner else scope)
 
@@ -149,20 +165,40 @@ class HostCode:
 
     def _changes(self, name: str) -> bool:
         """May the function change the variable, or hand it to code that may?"""
-        macros = {m.tokens[0].text: {t.text for t in macro_body(m)} for m in self.source.macros}
+        macros = self._macros
         return any(
             _text(node) == name and (_is_changed(node, self._safe_callees) or _in_macro_call(node, macros))
             for node in _each(self._root, "identifier")
         ) or any(name in words for words in macros.values())
 
     @cached_property
+    def _macros(self) -> dict[str, set[str]]:
+        """The words in the bodies of the macros that the function uses, also by others."""
+        every: dict[str, set[str]] = {}
+        for macro in self.source.macros:
+            every.setdefault(macro.tokens[0].text, set()).update(t.text for t in macro_body(macro))
+        text = self.source.text[self.function.head : self.function.end]
+        used, new = {}, set(re.findall(r"\w+", text)) & every.keys()
+        while new:
+            used |= {name: every[name] for name in new}
+            new = set().union(*used.values()) & every.keys() - used.keys()
+        return used
+
+    @cached_property
     def _safe_callees(self) -> set[str]:
-        """Functions that take no number by reference."""
-        return {*EVERYWHERE, "TORCH_CHECK", "AT_ASSERT", "printf"} | {
+        """Functions that take no number by reference, and macros that only compute."""
+        safe = {*EVERYWHERE, "TORCH_CHECK", "AT_ASSERT", "printf"} | {
             f.name
             for f in self.source.functions
             if not any("&" in p.type and "const" not in p.type for p in f.parameters)
         }
+        for macro in self.source.macros:
+            texts = [t.text for t in macro_body(macro)]
+            calls = {a for a, b in itertools.pairwise(texts) if b == "(" and a.isidentifier()}
+            own = {t.text for t in macro.tokens[1 : len(macro.tokens) - len(texts)]}
+            if not ASSIGNS & set(texts) and calls - own <= safe and "&" not in texts[:1]:
+                safe.add(macro.tokens[0].text)
+        return safe
 
 
 def _each(node, kind: str):
@@ -245,7 +281,7 @@ def _in_macro_call(node, macros: dict[str, set[str]]) -> bool:
         node = node.parent
         if node.type == "call_expression":
             words = macros.get(_text(node.child_by_field_name("function")), ())
-            if {"=", "++", "--", "+=", "-=", "*=", "/="} & set(words):
+            if ASSIGNS & set(words):
                 return True
     return False
 
@@ -262,6 +298,8 @@ class Translation:
 
     def __init__(self, code: HostCode, given: dict[str, Callable | None], constants, types: dict[str, str]):
         self.code, self.given, self.constants, self.types = code, given, constants, types
+        self.names: set[str] = set()  # constants that the last expressions used
+        self.variables: set[str] = set()  # those of them that the function declares
         self._busy: list[str] = []
 
     def of(self, text: str) -> str:
@@ -327,10 +365,14 @@ class Translation:
             return word
         if variable is None and word in self.constants:
             self._check_macro(word, set())
+            self.names.add(word)
             return self.constants[word]
         if variable is not None and not variable.changes and variable.value and word not in self._busy:
             try:
-                return self._value(word, variable, given)
+                value = self._value(word, variable, given)
+                self.names.add(word)
+                self.variables.add(word)
+                return value
             except HostOnly:
                 pass
         if given and self._is_varying_name(word, variable):
@@ -467,4 +509,7 @@ def cast(kind: str, text: str) -> str:
     """The value of an expression in a type."""
     if not kind or kind == "auto":
         return f"({text})"
-    return f"{kind}({text})" if kind.isidentifier() else f"static_cast<{kind}>({text})"
+    # In parentheses, unsigned(int(n)) would be the type of a function.
+    as_type = re.match(r"(\w+)\(", text)
+    plain = kind.isidentifier() and not (as_type and as_type[1] in {*WHOLE_WORDS, "float", "double"})
+    return f"{kind}({text})" if plain else f"static_cast<{kind}>({text})"

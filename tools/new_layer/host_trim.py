@@ -43,8 +43,15 @@ OF_COMPILERS = re.compile(
 ALSO_INCLUDED = "#include <cuda_bf16.h>"
 HEADER = re.compile(r'[<"]([^>"]+)')
 SUFFIXES = (".cu", ".h", ".hpp", ".cuh", ".hh", ".inl")
-# Macros that headers of CUDA's libraries define, as far as a project may ask for them.
-OF_LIBRARIES = re.compile(r"(CUB|CUTE|CUTLASS|THRUST|LIBCU|NCCL|NV|CU(BLAS|DNN|FFT|SPARSE|SOLVER|RAND))\w*\Z")
+# Headers of libraries that only host code calls.
+OF_HOST_LIBRARIES = re.compile(
+    r"(boost|GL|GLFW|glog|gflags|google|opencv2?)/\S+|(nvml|mpi|curand\w*|gl\w*|cblas|lapacke?)\.h\Z"
+)
+# Macros that headers of these and of CUDA's libraries define, as far as a project may ask for them.
+OF_LIBRARIES = re.compile(
+    r"(CUB|CUTE|CUTLASS|THRUST|LIBCU|NCCL|NV|CU(BLAS|DNN|FFT|SPARSE|SOLVER|RAND)|BOOST|GL|GOOGLE|OPENCV|CV|OPEN_?MPI"
+    r"|MPI|C?BLAS|LAPACK)\w*\Z"
+)
 STAYS = 3
 # The file has launchers below this line.
 MADE = "// Made by load_inline: "
@@ -252,7 +259,10 @@ def _check_macros(files: dict[str, File], found: dict) -> None:
     defined = {d.tokens[0].text for d in directives if d.word == "define" and d.tokens}
     asking = (d for d in directives if d.word in ("if", "ifdef", "ifndef", "elif"))
     unknown = {t.text for d in asking for t in d.tokens if t.kind == "name"} - defined
-    if all(header and NOT_ON_THE_HOST.match(header[1]) for header in headers):
+    if all(
+        header and (NOT_ON_THE_HOST.match(header[1]) or OF_HOST_LIBRARIES.match(header[1]))
+        for header in headers
+    ):
         may_be_defined = any(map(OF_LIBRARIES.match, unknown))
     else:
         may_be_defined = not all(map(OF_COMPILERS.match, unknown))

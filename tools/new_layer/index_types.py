@@ -25,6 +25,7 @@ OF_WHOLE = {"%", "|", "^", "<<", ">>", "~", "%=", "|=", "&=", "^=", "<<=", ">>="
 COMPARISONS = {"<", ">", "<=", ">=", "==", "!=", "!", "&&", "||"}
 # A tensor's data, as an argument of a launch.
 DATA = re.compile(r"\bdata(?:_ptr)?\s*<\s*(\w+)\s*>\s*\(\s*\)\Z")
+POINTER = re.compile(r"(?:static|reinterpret)_cast\s*<\s*(?:const\s+)?(\w+)(?:\s+const)?\s*\*\s*>")
 
 
 def given_types(launch: Launch, kernel: Kernel, names: list[str]) -> dict[str, str]:
@@ -32,7 +33,7 @@ def given_types(launch: Launch, kernel: Kernel, names: list[str]) -> dict[str, s
     given = {}
     for parameter, text in zip(kernel.parameters, launch.arguments, strict=True):
         words = re.findall(r"\w+", parameter.type)
-        if data := DATA.search(text):
+        if data := DATA.search(text) or POINTER.match(text):
             given |= dict.fromkeys(set(names) & set(words), data[1])
     return given | dict(zip(names, launch.template_arguments, strict=False))
 

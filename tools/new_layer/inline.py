@@ -2,11 +2,11 @@
 
     python -m tools.new_layer.inline folder/foo.cu
 
-reads foo.cu and writes foo.h beside it. If the file exports functions, foo.h declares them. If it has only kernels, a
-launcher for each is added at the end of foo.cu. The file left_out beside it has a line
-for each kernel that gets none. A declaration has the line number of its definition, so that errors in both name the
-same line. Of the comment above a definition it has the lines that build_ffi.py reads: `// bias may be NULL`,
-`// top: [count]`.
+reads foo.cu, and the file `instances` beside it if there is one, and writes foo.h beside it. If the file exports
+functions, foo.h declares them. If it has only kernels, a launcher for each is added at the end of foo.cu. The file
+left_out beside it has a line for each kernel that gets none. A declaration has the line number of its definition, so
+that errors in both name the same line. Of the comment above a definition it has the lines that build_ffi.py reads:
+`// bias may be NULL`, `// top: [count]`.
 """
 
 from __future__ import annotations
@@ -119,8 +119,13 @@ def header_of(declarations: list[tuple[int, str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def completed(name: str, text: str, path: str) -> tuple[str, str, list[str]]:
-    """(the header, the source with added launchers, lines about what Python cannot call)."""
+def completed(name: str, text: str, path: str, instances=None, macros=()) -> tuple[str, str, list[str]]:
+    """(the header, the source with added launchers, lines about what Python cannot call).
+
+    Args:
+        instances: by kernel, lists of the template arguments that the caller gives.
+        macros: names of macros that the caller defines.
+    """
     source = Source(text, path)
     words = (*source.includes(angles=True), *(token.text for token in source.lexed.tokens))
     if found := next(filter(OF_TORCH.match, words), None):
@@ -135,7 +140,9 @@ def completed(name: str, text: str, path: str) -> tuple[str, str, list[str]]:
     # With its functions all unfit, a file is a list of kernels. Otherwise build_ffi.py words what is wrong.
     if declarations and not (has_kernels and len(unfit) == len(functions)):
         return header_of(declarations), text, []
-    launchers, left_out = make_launchers(name, kernels_of(text, path))
+    if unknown := sorted((instances or {}).keys() - {f.name for f in source.functions if f.is_kernel}):
+        raise NothingExported(f"instances: it has no kernel {', '.join(unknown)}")
+    launchers, left_out = make_launchers(name, kernels_of(text, path, instances, macros))
     if not (launchers or left_out) and source.lexed.imbalances:
         at = source.lexed.imbalances[0].start
         raise NothingExported(f"this `{source.text[at]}` has no partner", source.lexed.position(at)[0])
@@ -155,10 +162,27 @@ def completed(name: str, text: str, path: str) -> tuple[str, str, list[str]]:
     return header, text.rstrip("\n") + "\n" + added, without
 
 
+def given_instances(file: Path) -> dict[str, list[list[str]]]:
+    """What the caller of load_inline gave: a line `kernel: float, 16` for each instance."""
+    found: dict[str, list[list[str]]] = {}
+    listed = file.with_name("instances")
+    for line in read(str(listed)).splitlines() if listed.exists() else ():
+        kernel, _, arguments = line.partition(": ")
+        found.setdefault(kernel, []).append([argument.strip() for argument in arguments.split(",")])
+    return found
+
+
+def given_macros(file: Path) -> list[str]:
+    """The names of the macros in the prologue beside the file."""
+    prologue = file.with_name("prologue.h")
+    return re.findall(r"(?m)^#define (\w+)", read(str(prologue))) if prologue.exists() else []
+
+
 def main(path: str) -> int:
     file = Path(path)
     try:
-        header, text, without = completed(file.stem, read(path), path)
+        given = given_instances(file), given_macros(file)
+        header, text, without = completed(file.stem, read(path), path, *given)
     except NothingExported as why:
         place = f"{path}:{why.line}" if why.line else path
         print(f"{place}: error: {why}", file=sys.stderr)

@@ -19,7 +19,7 @@ from ..cuda.lexer import Directive, Lexed, Token, items
 from ..cuda.outline import Function, skip_angles, split_commas
 from ..cuda.source import Source
 from ..cuda.tokens import macro_body
-from .structs import Field, struct_of
+from .structs import Field, structs_of
 from .symbols import Symbol, symbols_to_fill
 
 # Names of host code: of CUDA's API, of Caffe, of torch's extensions. A function with one does more than compute.
@@ -64,19 +64,22 @@ class KernelFile:
     structs: dict[str, tuple[str, list[Field] | None]]  # by name: qualified, and its fields (structs.py)
     aliases: dict[str, str]  # names that it gives to C++'s own types
     symbols: dict[str, list[Symbol]]  # by kernel, the variables that it reads and the host code fills
+    instances: dict[str, list[list[str]]]  # by kernel, the template arguments that the caller gives
 
 
-def kernels_of(text: str, path: str) -> KernelFile:
-    """Read the text of a file, as tools.files.read returns it."""
+def kernels_of(
+    text: str, path: str, instances: dict[str, list[list[str]]] | None = None, macros: Iterable[str] = ()
+) -> KernelFile:
+    """Read the text of a file, as tools.files.read returns it. `macros` are defined before it."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     unit = Unit(text, path, replaced=PROVIDED)
     defined = {source: macros_defined(source) for source in unit.sources}
     declared = {
         # What other files define counts here, too: a file may choose by a macro for the headers below it.
-        source: declared_in(source, set().union(*defined.values()) - defined[source])
+        source: declared_in(source, set().union(*defined.values()) - defined[source] | set(macros))
         for source in unit.sources
     }
-    types, constants, aliases = set(), {}, {}
+    types, constants, aliases = set(), {name: name for name in macros}, {}
     for source, several in declared.items():
         types |= {name for one in several for name in type_names(one.text)}
         constants |= _constants(source, several)
@@ -101,13 +104,14 @@ def kernels_of(text: str, path: str) -> KernelFile:
         types,
         {name: values for several in declared.values() for one in several for name, values in _enum(one)},
         {
-            found[0]: (one.scope + found[0], found[1])
+            name: (one.scope + name, fields)
             for several in declared.values()
             for one in several
-            if (found := struct_of(_without_comments(one.text)))
+            for name, fields in structs_of(_without_comments(one.text)).items()
         },
         aliases,
         _symbols_of_kernels(unit),
+        instances or {},
     )
 
 

@@ -61,6 +61,8 @@ class KernelLauncher:
     symbols: list[str] = field(default_factory=list)  # the variables that it fills before the launch
     # The tensors of an index type, by its C++ name.
     indices: dict[str, list[str]] = field(default_factory=dict)
+    # The types that it dispatches over, by their codes, if they are not float and double.
+    dtypes: dict[str, str] = field(default_factory=dict)
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
@@ -93,7 +95,8 @@ class KernelLauncher:
         around = [
             f"CAFFE_DISPATCH_INDEX({tensors[0]}_dtype, {alias}" for alias, tensors in self.indices.items()
         ]
-        around = ["CAFFE_DISPATCH_FLOAT_DOUBLE(dtype, Dtype"] * self.dispatch + around
+        over_dtype = self.dispatch and not self.dtypes
+        around = ["CAFFE_DISPATCH_FLOAT_DOUBLE(dtype, Dtype"] * over_dtype + around
         indent = "  " * (1 + len(around))
         body = []
         for i, (condition, template_arguments) in enumerate(self.instances):
@@ -121,6 +124,13 @@ class KernelLauncher:
             ]
         for depth, dispatch in reversed([*enumerate(around, 1)]):
             body = ["  " * depth + dispatch + ", {", *body, "  " * depth + "});"]
+        if self.dispatch and self.dtypes:
+            cases = []
+            for code, kind in self.dtypes.items():
+                cases += [f"    case {code}: {{", f"      using Dtype = {kind};"]
+                cases += [*("    " + line for line in body), "    } break;"]
+            known = " or ".join(code.removeprefix("CAFFE_").lower() for code in self.dtypes)
+            body = ["  switch (dtype) {", *cases, f'    CAFFE_DISPATCH_OTHERWISE_(dtype, "{known}");', "  }"]
         return "\n".join([*lines, *self.prologue, *body, "  return CAFFE_LAUNCH_STATUS();", "}"])
 
 
@@ -134,6 +144,8 @@ def definitions(launchers: list[KernelLauncher]) -> list[str]:
 def filled(opening: str, items: list[str], closing: str, indent: str = "") -> str:
     """opening + items + closing, over several lines if necessary."""
     opening = indent + opening
+    if not items:
+        return opening + closing
     aligned = opening.strip() and len(opening) < 70
     hang = " " * len(opening) if aligned else indent + "    "
     lines, line = [], opening

@@ -35,17 +35,17 @@ class Field(NamedTuple):
     count: int  # the elements of an array; 0 for one value
 
 
-def struct_of(text: str) -> tuple[str, list[Field] | None] | None:
-    """(name, fields) of the struct that a declaration defines, or None. The fields are None if C can't give them.
+def structs_of(text: str) -> dict[str, list[Field] | None]:
+    """The fields of the struct that a declaration defines, by each of its names. They are None if C can't give them.
 
     Args:
         text: without comments.
     """
     if not (found := STRUCT.fullmatch(text.strip())):
-        return None
+        return {}
     is_typedef, _, own, body, after = found.groups()
-    name = after if is_typedef else own
-    return (name, fields_of(body, {own, after} - {""})) if name else None
+    names = {own, after} - {""} if is_typedef else {own} - {""}
+    return dict.fromkeys(names, fields_of(body, names))
 
 
 def fields_of(body: str, names: set[str]) -> list[Field] | None:

@@ -5,9 +5,42 @@ from support.new_layer import derive, kernel
 
 
 @pytest.mark.parametrize(
-    ("given", "pointer"), [(["float", "half"], "float *"), (["float", "double", "half"], "void *")]
+    ("given", "types"),
+    [
+        (["float", "half"], ["float", "__half"]),
+        (["float", "double", "half"], ["float", "double", "__half"]),
+        (["scalar_t", "half"], ["float", "double", "__half"]),
+        (["half", "__nv_bfloat16"], ["__half", "__nv_bfloat16"]),
+    ],
 )
-def test_half_types_are_left_out(given, pointer):
+def test_half_types_that_the_file_launches(given, types):
     launches = "".join(f"Run<{name}><<<1, 1>>>(x);" for name in given)
     text = "using half = __half;\n" + kernel("T* x", "x[0] = 0;", "template <typename T>", launches)
-    assert derive(text)[0]["Run"].arguments[0].type == pointer
+    launcher = derive(text)[0]["Run"]
+    assert launcher.arguments[0].type == "void *" and list(launcher.dtypes.values()) == types
+
+
+def test_one_half_type_needs_no_dispatch():
+    launcher = derive(kernel("T* x", "x[0] = 0;", "template <typename T>", "Run<__half><<<1, 1>>>(x);"))[0][
+        "Run"
+    ]
+    assert (launcher.arguments[0].type, launcher.arguments[0].element) == ("uint16_t *", "float16")
+
+
+@pytest.mark.parametrize(
+    ("host", "arguments"),
+    [
+        ("const int TILE = 16; Run<TILE><<<1, 1>>>(x);", "16"),
+        ("constexpr int TILE = SIDE; Run<TILE><<<1, 1>>>(x);", "SIDE"),
+    ],
+)
+def test_a_constant_of_the_host_function_is_a_templates_value(host, arguments):
+    text = "#define SIDE 8\n" + kernel("float* x", "x[0] = N;", "template <int N>", host)
+    assert derive(text)[0]["Run"].instances == [("", arguments)]
+
+
+def test_a_variable_is_no_templates_value():
+    text = kernel(
+        "float* x", "x[0] = N;", "template <int N>", "int TILE = 16; TILE = 8; Run<TILE><<<1, 1>>>(x);"
+    )
+    assert "whose values are unknown" in derive(text)[1]["Run"]

@@ -22,9 +22,20 @@ def geometry(host, before="", parameters="float* o, int n, int m"):
         ("k<<<1, B>>>(o, B);", "enum { A = 3, B = A * 8 };\n", ("1", "B")),
         ("k<<<1, B>>>(o, B);", "#define B 32\n#undef B\n#define B 64\n", ("1", "B")),
         ("using namespace c; k<<<1, B>>>(o, B);", "namespace c { constexpr int B = 64; }\n", ("1", "c::B")),
-        ("const int B = 256; k<<<1, B>>>(o, B);", "", ("1", "int(256)")),
-        ("const int B = 8 * W; k<<<B, 32>>>(o, B);", "#define W 4\n", ("int(8 * W)", "32")),
+        ("const int B = 256; k<<<1, B>>>(o, 256);", "", ("1", "int(256)")),
+        # A size of this program, perhaps.
+        ("const int B = 256; k<<<1, B>>>(o, B);", "", ("1", "block")),
+        ("const int B = 8 * W; k<<<B, 32>>>(o, n);", "#define W 4\n", ("int(8 * W)", "32")),
         ("{ int B = 4; } k<<<1, B>>>(o, B);", "const int B = 7;\n", ("1", "B")),
+        # Read as a function's declaration, it would declare B.
+        ("dim3 g(n, m*B); k<<<1, B>>>(o, B);", "#define B 64\n", ("1", "B")),
+        (
+            "int B = 64; int g = UP(n, B); k<<<1, B>>>(o, 64);",
+            "#define UP(a, b) (((a) + (b) - 1) / (b))\n",
+            ("1", "int(64)"),
+        ),
+        # A macro that this function does not use.
+        ("int B = 64; k<<<1, B>>>(o, 64);", "#define OTHER(x) B = x\n", ("1", "int(64)")),
     ],
 )
 def test_a_constant_stays_itself_where_it_is_an_argument_too(host, before, found):
@@ -35,14 +46,15 @@ def test_a_constant_stays_itself_where_it_is_an_argument_too(host, before, found
     ("host", "found"),
     [
         ("k<<<n, 32>>>(o, n);", ("w", "32", "0")),
-        ("k<<<2*n+1, 1>>>(o, n+1);", ("2*int(int64_t(w) - 1)+1", "1", "0")),
-        ("k<<<(n + 1) * 2, 1>>>(o, n+1);", ("(int(int64_t(w) - 1) + 1) * 2", "1", "0")),
+        ("k<<<2*n+1, 1>>>(o, n+1);", ("2*static_cast<int>(int64_t(w) - 1)+1", "1", "0")),
+        ("k<<<(n + 1) * 2, 1>>>(o, n+1);", ("(static_cast<int>(int64_t(w) - 1) + 1) * 2", "1", "0")),
         ("k<<<n > 4 ? n / 4 : 1, 4, n * sizeof(float)>>>(o, n);", ("w > 4 ? w / 4 : 1", "4", "w * sizeof(float)")),
         ("dim3 b(16, 16); k<<<(n + 15) / 16, b>>>(o, n);", ("(w + 15) / 16", "dim3(16, 16)", "0")),
         ("int64_t q = n; k<<<q * 2, 1>>>(o, q);", ("int64_t(w) * 2", "1", "0")),
         ("unsigned q = n; k<<<q / 2, 1>>>(o, q);", ("unsigned(w) / 2", "1", "0")),
         ("int g = (n + 63) / 64; k<<<g, 64>>>(o, n);", ("int((w + 63) / 64)", "64", "0")),
         ("for (int s = 1; s < n; s *= 2) k<<<1, s>>>(o, s);", ("1", "w", "0")),
+        ("unsigned q = int(n); k<<<((q) + 1), 1>>>(o, n);", ("((static_cast<unsigned>(int(w))) + 1)", "1", "0")),
         ("int T = 256; if (n < 9) T = 128; k<<<1, T>>>(o, T);", ("1", "w", "0")),
         ("k<<<n, 1>>>(o, n); k<<<m, 1>>>(o, m);", ("w", "1", "0")),
     ],
@@ -54,6 +66,10 @@ def test_an_argument_gives_its_variable(host, found):
 @pytest.mark.parametrize(
     ("host", "before"),
     [
+        # For another size than this program's the grid would be too small.
+        ("int q = 1000; k<<<(q + 255) / 256, 256>>>(o, q);", ""),
+        ("const int q = 1000; int g = (q + 255) / 256; k<<<g, 256>>>(o, q);", ""),
+        ("k<<<(N + 255) / 256, 256>>>(o, N);", "#define N 1000\n"),
         ("k<<<m, 1>>>(o, n);", ""),  # no argument tells m
         ("k<<<n, 1>>>(o, n); k<<<8, 1>>>(o, n);", ""),
         ("k<<<c::B, 1>>>(o, c::B);", "namespace c { constexpr int B = 64; }\n"),  # perhaps a constant
@@ -61,6 +77,9 @@ def test_an_argument_gives_its_variable(host, found):
         ("k<<<B, 1>>>(o, B); }\n#undef B\n#define B 64\nvoid z() {", "#define B 32\n"),
         ("k<<<G, 2>>>(o, n / 2);", "#define G (n + 255) / 256\n"),
         ("k<<<TWICE(n), 2>>>(o, n + m);", "#define TWICE(a) 2 * a\n"),
+        ("const int B = 4; RUN;", "const int B = 64;\n#define RUN k<<<B, 32>>>(o, n)\n"),
+        ("const int B = 4; RUN;", "#define B 64\n#define RUN k<<<B, 32>>>(o, n)\n#undef B\n#define B 64\n"),
+        ("int T = 4; int u = PICK(T); k<<<n * T, 1>>>(o, n);", "#define PICK(x) pick(x)\n"),
         ("RUN(2, n);", "#define RUN(g, n) k<<<g, 32>>>(o, n)\n"),
         ("unsigned char q = n; k<<<q * 2, 1>>>(o, q);", ""),
         ("float q = n; k<<<q / 2, 1>>>(o, q);", ""),
@@ -69,6 +88,7 @@ def test_an_argument_gives_its_variable(host, found):
         ("int T = 4; auto l = [&] { T = 8; }; l(); k<<<n * T, 1>>>(o, n);", ""),
         ("int T = 4; int& t = T; t = 8; k<<<n * T, 1>>>(o, n);", ""),
         ("int T = 4; SET(T); k<<<n * T, 1>>>(o, n);", "#define SET(x) x = 8\n"),
+        ("int T = 4; ALL(); k<<<n * T, 1>>>(o, n);", "#define SET(x) x = 8\n#define ALL() SET(T)\n"),
         ("k<<<n++, 1>>>(o, n);", ""),
     ],
 )

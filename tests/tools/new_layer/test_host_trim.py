@@ -95,8 +95,11 @@ def test_an_error_in_a_launcher_stays(tmp_path):
         ("#include <cublas_v2.h>", "", True),
         ('#include "cublas_v2.h"', "", True),
         ('#include "gpu_nms.hpp"', "", False),  # a project's own header: nobody knows what it has
-        ("#include <nvml.h>", "#ifdef FAST\n#endif\n", False),  # which the header may define
-        ("#include <nvml.h>", "#define FAST\n#ifdef FAST\n#endif\n", True),
+        ("#include <tuned.h>", "#ifdef FAST\n#endif\n", False),  # which the header may define
+        ("#include <tuned.h>", "#define FAST\n#ifdef FAST\n#endif\n", True),
+        ("#include <nvml.h>", "#ifdef FAST\n#endif\n", True),  # not by a library that is known
+        ("#include <nvml.h>", "#ifdef NVML_API_VERSION\n#endif\n", False),
+        ("#include <opencv2/core.hpp>", "#if CV_VERSION_MAJOR > 3\n#endif\n", False),
         ("#include <cublas_v2.h>", "#ifdef ENABLE_FP16\n#endif\n", True),
         ("#include <cublas_v2.h>", "#if CUBLAS_VERSION > 9\n#endif\n", False),
         ("#include <nvml.h>", "#if defined(__CUDACC__) && CUDART_VERSION > 9000\n#endif\n", True),

@@ -200,9 +200,9 @@ def test_a_folder_that_make_cannot_build_in_gets_no_layer(tmp_path, capsys):
         ("#include <torch/extension.h>\n__global__ void k(int* x) {}\n", "docs/use-a-torch-extension.md"),
         ("void f(at::Tensor x);\n", "docs/use-a-torch-extension.md"),
         ("#include <THC/THC.h>\n__global__ void k(int* x) {}\n", "make ffi EXT="),
-        ("__global__ void k(int* x) {}\n", "load_inline(name, text)"),
+        ("__global__ void k(int* x) {}\n", "import load_inline` and `load_inline("),
         ("int x;\n", "a file without kernels"),
-        (None, "No such file or directory. `load_inline(name, text)`"),
+        (None, "No such file or directory. For kernels: in Python, `from cuffi import load_inline`"),
     ],
 )
 def test_from_names_the_command_that_takes_the_file(tmp_path, text, message):

@@ -5,7 +5,7 @@ import torch
 
 from cuffi import CaffeTypeError, load_inline
 from tools.new_layer.inline import completed
-from tools.new_layer.structs import struct_of
+from tools.new_layer.structs import structs_of
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,8 @@ from tools.new_layer.structs import struct_of
     ],
 )  # fmt: skip
 def test_fields(text, fields):
-    name, found = struct_of(text)
-    assert name == "P" and (found is None) == (fields is None)
+    found = structs_of(text)["P"]
+    assert (found is None) == (fields is None)
     shown = [
         f"{'const ' * f.is_const}{f.type}{'*' * f.is_pointer} {f.name}{f'[{f.count}]' if f.count else ''}"
         for f in found or ()
@@ -46,14 +46,14 @@ def test_fields(text, fields):
     "text", ["struct P : Q { int n; };", "class P { int n; };", "struct P;", "int n;", "struct { int n; } p;"]
 )
 def test_what_is_no_plain_struct(text):
-    assert struct_of(text) is None
+    assert structs_of(text) == {}
 
 
 @pytest.mark.parametrize(
     ("struct", "why"),
     [
         ("struct P { P(int n) {} int n; };", "k takes a P p, with a part that C can't give it"),
-        ("struct Q { int n; }; struct P { Q q; };", "k takes a P p, whose q is a struct, too"),
+        ("struct Q { int& n; }; struct P { Q q; };", "k takes a P p_q, with a part that C can't give it"),
         ("struct Q; struct P { Q* q; };", "k takes a Q* p_q, which C can't give it"),
         ("struct Q { int n; }; struct P : Q { int m; };", "k takes a P p, which C can't give it"),
     ],
@@ -97,3 +97,20 @@ def test_values_arrive(cache):
     torch.testing.assert_close(y, x * 1.5 + 200.75)
     with pytest.raises(CaffeTypeError, match="m: m_run: p_y: missing"):
         run(p_x=x, p_mode=3, p_flip=True, **given)
+
+
+def test_structs_in_structs(cache):
+    text = """typedef struct pair { const float* a; int n[2]; } Pair;
+    struct P { pair first; Pair second; float* y; };
+    __global__ void run(P p) {
+      const int i = threadIdx.x;
+      p.y[i] = p.first.a[i] * p.first.n[1] + p.second.a[i] * p.second.n[0];
+    }
+    void start(P p) { run<<<1, 8>>>(p); }
+    """
+    run = load_inline("m", text, backends="host").run
+    a, b, y = torch.randn(8), torch.randn(8), torch.empty(8)
+    run(dict(first=dict(a=a, n=(1, 3)), second=dict(a=b, n=(5, 7)), y=y))
+    torch.testing.assert_close(y, a * 3 + b * 5)
+    with pytest.raises(CaffeTypeError, match="p_second_a: missing"):
+        run(dict(first=dict(a=a, n=(1, 3)), second=dict(n=(5, 7)), y=y))

@@ -10,6 +10,13 @@
 namespace c10 {
 
 template <typename Format>
+struct Short;
+template <typename T>
+struct is_short : std::false_type {};
+template <typename Format>
+struct is_short<Short<Format>> : std::true_type {};
+
+template <typename Format>
 struct alignas(2) Short {
   uint16_t x;
   struct from_bits_t {};
@@ -23,14 +30,21 @@ struct alignas(2) Short {
 #if defined(__CUDACC__) || defined(ATEN_WITH_HALF)
   // CUDA's own half of the same bytes.
   template <typename T,
-            typename =
-                std::enable_if_t<sizeof(T) == 2 && std::is_class<T>::value && !std::is_same<T, Short>::value>,
+            typename = std::enable_if_t<sizeof(T) == 2 && std::is_class<T>::value && !is_short<T>::value>,
             typename = void>
   CAFFE_HALF_INLINE Short(const T& other) : x(cuffi::types::half_detail::bit_cast<uint16_t>(other)) {}
 #ifdef ATEN_WITH_HALF
-  using Cuda =
-      std::conditional_t<std::is_same<Format, cuffi::types::half_detail::Ieee>::value, __half, __nv_bfloat16>;
-  CAFFE_HALF_INLINE operator Cuda() const { return cuffi::types::half_detail::bit_cast<Cuda>(x); }
+  // To __half implicitly, to __nv_bfloat16 explicitly, as in torch: so one of CUDA's shuffles takes a BFloat16, by float.
+  template <typename F = Format,
+            typename = std::enable_if_t<std::is_same<F, cuffi::types::half_detail::Ieee>::value>>
+  CAFFE_HALF_INLINE operator __half() const {
+    return cuffi::types::half_detail::bit_cast<__half>(x);
+  }
+  template <typename F = Format,
+            typename = std::enable_if_t<std::is_same<F, cuffi::types::half_detail::Brain>::value>>
+  CAFFE_HALF_INLINE explicit operator __nv_bfloat16() const {
+    return cuffi::types::half_detail::bit_cast<__nv_bfloat16>(x);
+  }
 #endif
 #endif
 };
