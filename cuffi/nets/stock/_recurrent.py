@@ -1,6 +1,7 @@
 """The base of LSTM and RNN: timesteps, markers of where sequences begin, and the state that a call leaves."""
 
 import abc
+import sys
 import warnings
 
 import torch
@@ -23,7 +24,8 @@ else:  # before torch 2.7, where its compiler leaves out warnings, too
 
     @torch.compiler.assume_constant_result
     def _is_exporting() -> bool:
-        return torch.export._trace._EXPORT_FLAGS is not None
+        exports = sys.modules.get("torch.export._trace")
+        return exports is not None and exports._EXPORT_FLAGS is not None
 
     _says_zero = torch.compiler.assume_constant_result(_says_zero)
 
