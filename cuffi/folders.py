@@ -95,6 +95,8 @@ class _Nearest:
         if package == __package__ and not name.startswith("_"):
             import difflib
 
+            if name in installed.NETS:
+                raise ModuleNotFoundError(installed.lost(fullname), name=fullname)
             if name in installed.KERNELS:
                 raise ModuleNotFoundError(
                     f"No module named {fullname!r}: {installed.missing(name)}", name=fullname

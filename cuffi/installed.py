@@ -25,10 +25,27 @@ def both(version: str = VERSION) -> str:
     return f'pip install --upgrade "cuffi=={version}" "cuffi-nets=={version}"'
 
 
+# Those of cuffi-nets, which are always here.
+NETS = frozenset(("base", "caffe", "caffe_files", "commands", "dnn", "nets", "train"))
+
+
+def lost(name: str) -> str:
+    """A file of ours is gone, and what to do: one line. name: a module's, such as cuffi.nets.net."""
+    again = both() if has_kernels() else f'pip install "cuffi-nets=={VERSION}"'
+    return f"{name} is not there, so the installation is not whole: {again} --force-reinstall --no-deps"
+
+
+def is_lost(name: str | None) -> bool:
+    """Is the module of this name one that must be here?"""
+    _, _, inner = (name or "").partition(f"{PACKAGE.name}.")
+    part = inner.split(".")[0]
+    return part in NETS or (part in KERNELS and (PACKAGE / part).exists())
+
+
 def missing(name: str) -> str:
     """Why the kernels' part of this name is not here, and what to do: one line."""
     if (PACKAGE / name).exists() or (PACKAGE / f"{name}.py").exists():
-        return f"{name}: a part of it is not there. Install again: {both()} --force-reinstall"
+        return lost(f"a part of {name}")
     if has_kernels():
         return f"{name}: cuffi {VERSION} does not have it: pip install --upgrade cuffi cuffi-nets"
     return f"{name} is part of the kernels. {no_kernels()}"

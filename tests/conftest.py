@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.gpu import needs_gpu
 from support.points import (  # noqa: F401 (tests import these from here, too)
     DEVICES,
     FOLDERS,
@@ -89,18 +90,6 @@ def pytest_collection(session):
     finally:
         gc.enable()
         gc.freeze()
-
-
-def needs_gpu(item) -> bool:
-    """Does it need a GPU: by its mark, the fixture `gpu`, a point on the GPU, or its parameters?"""
-    parameters = getattr(item, "callspec", None)
-    values = parameters.params if parameters else {}
-    return (
-        item.get_closest_marker("gpu") is not None
-        or "gpu" in item.fixturenames
-        or any(values.get(name) == "cuda" for name in ("device", "place", "at"))
-        or any(isinstance(v, Point) and v.device == "cuda" for v in values.values())
-    )
 
 
 class LeftOut:

@@ -1,6 +1,8 @@
 """What cuffi-nets needs on Windows and macOS, as far as Linux can show it."""
 
 import ast
+import os
+import re
 import subprocess
 import sys
 
@@ -97,3 +99,99 @@ def test_a_script_with_backslashes_finds_its_files(tmp_path, monkeypatch):
     net = dnn.readNetFromCaffe(r"nets\deploy.prototxt")
     net.setInput(np.ones((1, 2, 3, 3), np.float32))
     assert net.forward().sum() == 18
+
+
+# Names of Windows' devices, whatever their suffix.
+DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
+SHIPPED = [path for path in sorted((ROOT / "cuffi").rglob("*")) if "__pycache__" not in path.parts]
+
+
+def test_names_that_every_system_takes():
+    names = [
+        p.relative_to(ROOT).as_posix()
+        for p in SHIPPED
+        if is_of_nets(p.relative_to(ROOT / "cuffi").as_posix())
+    ]
+    assert len({name.lower() for name in names}) == len(names) > 200
+    parts = {part for name in names for part in name.split("/")}
+    wrong = re.compile(r"""[<>:"|?*\\\x00-\x1f]|[. ]$""")
+    assert [part for part in parts if DEVICES.match(part) or wrong.search(part) or not part.isascii()] == []
+    assert max(map(len, names)) < 100  # a path of Windows has 260
+    assert [path for path in SHIPPED if path.is_symlink()] == []
+
+
+def opened_by_the_system_s_encoding(tree: ast.Module) -> list[int]:
+    """The lines where a text file is opened by the encoding of the system, such as cp1252."""
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        of = node.func
+        name = of.attr if isinstance(of, ast.Attribute) else getattr(of, "id", "")
+        named = {word.arg: word.value for word in node.keywords}
+        if name == "open" and (isinstance(of, ast.Name) or ast.unparse(of) in ("io.open", "gzip.open")):
+            mode = named.get("mode", node.args[1] if len(node.args) > 1 else ast.Constant("r"))
+            text = not (isinstance(mode, ast.Constant) and "b" in mode.value)
+            if text and "encoding" not in named and isinstance(mode, ast.Constant):
+                found.append(node.lineno)
+        first = {"read_text": 0, "write_text": 1}.get(name)
+        if first is not None and "encoding" not in named and len(node.args) <= first:
+            found.append(node.lineno)
+    return found
+
+
+def test_the_encoding_of_a_file_is_said():
+    wrong = {
+        f.relative_to(ROOT).as_posix(): opened_by_the_system_s_encoding(ast.parse(f.read_bytes()))
+        for f in FILES
+    }
+    assert {name: lines for name, lines in wrong.items() if lines} == {}
+    assert (
+        opened_by_the_system_s_encoding(ast.parse("open(p); open(p, 'w'); a.read_text(); a.write_text(t)"))
+        == [1] * 4
+    )
+    assert not opened_by_the_system_s_encoding(
+        ast.parse("open(p, 'rb'); a.write_text(t, 'utf-8'); Image.open(p)")
+    )
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "ascii"])
+def test_a_console_of_any_encoding(tmp_path, encoding):
+    """Names that it cannot show are escaped, in the command's own lines."""
+    (tmp_path / "net.prototxt").write_text(NET.replace('"r"', '"\u5377\u79ef"'), encoding="utf-8")
+    command = [sys.executable, "-m", "cuffi", "net", "net.prototxt"]
+    named = os.environ | {"PYTHONIOENCODING": encoding, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=named, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode(encoding, "replace")
+    shown = "\u5377\u79ef" if encoding == "utf-16" else r"\u5377\u79ef"
+    assert shown in done.stdout.decode(encoding)
+
+
+def test_no_worker_is_forked():
+    """Not even where a system could: what a worker gets is pickled everywhere (nets/data/test_transform.py)."""
+    for file in FILES:
+        text = file.read_text(encoding="utf-8")
+        assert "os.fork" not in text and 'get_context("fork")' not in text, file
+
+
+# Modules that Python 3.12, 3.13 and 3.14 no longer have.
+REMOVED = {"asynchat", "asyncore", "imp", "smtpd", "distutils", "cgi", "cgitb", "crypt", "imghdr", "lib2to3", "pipes",
+           "sndhdr", "telnetlib", "uu", "xdrlib"}  # fmt: skip
+
+
+def test_nothing_that_a_newer_python_lacks():
+    """Warnings of the compiler are errors; nothing is imported, nor used of ast, that 3.12 to 3.14 removed."""
+    gone_of_ast = {"Num", "Str", "Bytes", "NameConstant", "Ellipsis"}
+    for file in FILES:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.Import, ast.ImportFrom)) and node not in guarded(tree):
+                names = {getattr(node, "module", None) or "", *(alias.name for alias in node.names)}
+                assert not {name.split(".")[0] for name in names} & REMOVED, f"{file}, line {node.lineno}"
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "ast":
+                assert node.attr not in gone_of_ast, f"{file}, line {node.lineno}"
+    code = "import sys, pathlib\nfor p in sys.argv[1:]: compile(pathlib.Path(p).read_bytes(), p, 'exec')"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, *map(str, FILES)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

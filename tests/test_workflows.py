@@ -1,4 +1,4 @@
-"""The workflows of GitHub: actionlint finds nothing, and what they call exists."""
+"""The workflows of GitHub: checkers find nothing, and what they call exists."""
 
 import re
 import shutil
@@ -15,11 +15,18 @@ def test_there_are_workflows():
     assert {file.stem for file in WORKFLOWS} >= {"test", "release", "docs"}
 
 
-@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
-def test_actionlint(file):
-    if not shutil.which("actionlint"):
-        pytest.skip("actionlint is not installed: pip install -r requirements/lint.txt")
-    done = subprocess.run(["actionlint", "-no-color", str(file)], capture_output=True, text=True, cwd=ROOT)
+CHECKERS = {
+    "check-jsonschema": ["--builtin-schema", "vendor.github-workflows", *map(str, WORKFLOWS)],
+    "zizmor": ["--offline", "--no-progress", str(ROOT)],
+    "actionlint": ["-no-color", *map(str, WORKFLOWS)],
+}
+
+
+@pytest.mark.parametrize("name", CHECKERS)
+def test_a_checker_finds_nothing(name):
+    if not shutil.which(name):
+        pytest.skip(f"{name} is not installed: requirements/lint.txt")
+    done = subprocess.run([name, *CHECKERS[name]], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -5,7 +5,6 @@ descriptor has its own pool, because two forks may have different messages of on
 """
 
 import difflib
-import functools
 import numbers
 import operator
 import os
@@ -17,6 +16,7 @@ from pathlib import Path
 from torch import Tensor
 
 from ..base import CaffeRuntimeError, CaffeTypeError, CaffeValueError, some
+from ..base.once import once
 from ..base.shown import command
 from ..installed import has_kernels
 from .prototxt import Field, Node, integer, parse, render
@@ -351,7 +351,7 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     return f"; did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
-@functools.cache
+@once
 def _message_class(path: Path, changed: int, full_name: str):
     """The class of a message. `changed` is the file's time, so that a rebuilt layer is read again."""
     from google.protobuf import descriptor_pb2
@@ -367,7 +367,7 @@ def message_class(file: bytes, full_name: str):
     return message_factory.GetMessageClass(_pool(file).FindMessageTypeByName(full_name))
 
 
-@functools.cache
+@once
 def _pool(file: bytes):
     # Imported here, because native layers run without protobuf.
     from google.protobuf import descriptor_pool

@@ -12,7 +12,7 @@ import io
 import sys
 
 from ..folders import is_part
-from ..installed import missing
+from ..installed import is_lost, lost, missing
 from ..version import VERSION
 from . import run
 from .table import COMMANDS, Command
@@ -64,6 +64,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return getattr(run, command.run)(name, rest, by_make) or 0
     except ModuleNotFoundError as error:
+        if is_lost(error.name):
+            return refuse(f"cuffi {name}: {lost(error.name)}")
         if error.name not in EXTRAS:
             raise
         return refuse(f'cuffi {name}: {error.name} is not installed: pip install "{EXTRAS[error.name]}"')

@@ -2,6 +2,7 @@
 
 import io
 import re
+import shutil
 import subprocess
 import sys
 
@@ -94,6 +95,32 @@ def test_a_module_of_ours_that_is_missing_is_no_extra(monkeypatch):
     monkeypatch.setattr(run, "net", fail)
     with pytest.raises(ModuleNotFoundError):
         main(["net", "x"])
+
+
+@pytest.mark.parametrize("name", ["cuffi.nets.dnn", "cuffi.commands.net", "cuffi.runtime.plan"])
+def test_a_lost_file_is_one_line(name, capsys, monkeypatch):
+    def fail(*_):
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(run, "net", fail)
+    assert main(["net", "x"]) == 2
+    text = capsys.readouterr().err
+    assert text.startswith(f"cuffi net: {name} is not there, so the installation is not whole: pip install ")
+    assert text.endswith(" --force-reinstall --no-deps\n") and text.count("\n") == 1
+
+
+@pytest.mark.parametrize("gone", ["nets", "caffe_files", "train.py", "commands"])
+def test_without_a_part_of_the_nets_no_layer_is_offered(gone, tmp_path):
+    """An installation that was broken off: no advice to install the kernels."""
+    nets = shutil.ignore_patterns("__pycache__", "caffe_layers", "edge.py", "loading", "old_torch", "runtime")
+    shutil.copytree(ROOT / "cuffi", tmp_path / "cuffi", ignore=nets)
+    place = tmp_path / "cuffi" / gone
+    shutil.rmtree(place) if place.is_dir() else place.unlink()
+    command = [sys.executable, "-m", "cuffi", "train", "s.prototxt"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    last = done.stderr.strip().splitlines()[-1]
+    name = f"cuffi.{gone.removesuffix('.py')}"
+    assert f'{name} is not there, so the installation is not whole: pip install "cuffi-nets==' in last
 
 
 def test_a_terminal_without_the_letters_gets_escapes(monkeypatch):

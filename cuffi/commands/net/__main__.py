@@ -42,6 +42,7 @@ from ...nets.net.onnx import why
 from ...nets.net.phases import TEST, TRAIN, State
 from ...nets.net.registry import Folders
 from ...nets.stock import blobs_of
+from ..main import escape_what_cannot_be_shown
 from .compare import compare, random_inputs, runs_by, twin_parameters, vary
 
 _LITERAL = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\""""  # a string of Python
@@ -54,6 +55,7 @@ USAGE = {
 
 
 def main() -> int:
+    escape_what_cannot_be_shown()
     console = console_for_names(highlight=True)
     try:
         return run(console)

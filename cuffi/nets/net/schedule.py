@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import NamedTuple
 
 from google.protobuf.text_format import ParseBool
@@ -53,27 +52,30 @@ _MAKERS = (BatchNorm, Convolution, Deconvolution, InnerProduct, Scale)
 
 
 def calls_of(modules: dict[str, nn.Module], steps: list[Step], results: set[int]) -> list[LayerCall]:
-    """The calls that run these steps. `results` are the values that the net returns."""
+    """The calls that run these steps. `results` are the values that the net returns.
+
+    torch.compile reads this code, too: that of torch 2.5 knows no Counter, and only plain keys of a dict.
+    """
     scales = _scales(modules, steps, results)
     norms = _norms(modules, steps, results, scales)
-    merged = set(scales.values())
-    steps = [step for step in steps if step not in merged]
+    merged = {scale.key for scale in scales.values()}
+    steps = [step for step in steps if step.key not in merged]
     last = {value: i for i, step in enumerate(steps) for value in step.bottoms}
-    readers = Counter(value for step in steps for value in step.bottoms)
+    readers = _readers(steps)
     makers: dict[int, tuple[str, ...]] = {}
     calls = []
     for i, step in enumerate(steps):
-        module, scale = modules[step.key], scales.get(step)
+        module, scale = modules[step.key], scales.get(step.key)
         tops = (scale or step).tops
         done = tuple(v for v in dict.fromkeys(step.bottoms) if last[v] == i and v not in results)
         # Another reader's top may share the memory, such as a Reshape's.
-        alone = type(module) is ReLU and done and readers[done[0]] == 1
+        alone = type(module) is ReLU and done and len(readers[done[0]]) == 1
         over = (*makers[done[0]], step.key) if alone and done[0] in makers else ()
         in_place = step.spec.tops == step.spec.bottoms
         if type(module) in _MAKERS or (type(module) is Eltwise and len(step.bottoms) > 1):
             makers.update(dict.fromkeys(tops, (step.key, scale.key) if scale else (step.key,)))
         key = scale.key if scale else None
-        norm = norms.get(step)
+        norm = norms.get(step.key)
         calls.append(
             LayerCall(step.key, tuple(step.bottoms), tuple(tops), _cut(step), key, over, norm, in_place, done)
         )
@@ -87,9 +89,9 @@ def _cut(step: Step) -> tuple[int, ...]:
 
 
 def _norms(
-    modules: dict[str, nn.Module], steps: list[Step], results: set[int], scales: dict[Step, Step]
-) -> dict[Step, tuple[str, str | None, str | None]]:
-    """The layers that a Convolution can also compute, by its step: a BatchNorm, the Scale and the ReLU after it.
+    modules: dict[str, nn.Module], steps: list[Step], results: set[int], scales: dict[str, Step]
+) -> dict[str, tuple[str, str | None, str | None]]:
+    """The layers that a Convolution can also compute, by its key: a BatchNorm, the Scale and the ReLU after it.
 
     No other layer may read the values between them.
     """
@@ -100,11 +102,11 @@ def _norms(
         if len(after) != 1 or step.tops[0] in results or not is_fusible(modules[step.key]):
             continue
         if type(modules[after[0].key]) is BatchNorm:
-            scale = scales.get(after[0])
+            scale = scales.get(after[0].key)
             top = (scale or after[0]).tops[0]
             last = readers.get(top, []) if top not in results else []
             alone = len(last) == 1 and is_activation(modules[last[0].key])
-            norms[step] = after[0].key, scale.key if scale else None, last[0].key if alone else None
+            norms[step.key] = after[0].key, scale.key if scale else None, last[0].key if alone else None
     return norms
 
 
@@ -117,8 +119,8 @@ def _readers(steps: list[Step]) -> dict[int, list[Step]]:
     return readers
 
 
-def _scales(modules: dict[str, nn.Module], steps: list[Step], results: set[int]) -> dict[Step, Step]:
-    """The Scale step that a BatchNorm also computes, by the BatchNorm's step: torch has one operator for both."""
+def _scales(modules: dict[str, nn.Module], steps: list[Step], results: set[int]) -> dict[str, Step]:
+    """The Scale step that a BatchNorm also computes, by the BatchNorm's key: torch has one operator for both."""
     readers = _readers(steps)
     pairs = {}
     for step in steps:
@@ -135,5 +137,5 @@ def _scales(modules: dict[str, nn.Module], steps: list[Step], results: set[int])
             and scale.first_axis == 1
             and scale.weight.dim() == 1
         ):
-            pairs[step] = after[0]
+            pairs[step.key] = after[0]
     return pairs

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-
 from torch import nn
+
+from ...base.once import once
 
 
 def view(module: nn.Module, attribute: str, owner: nn.Parameter) -> None:
@@ -31,7 +31,7 @@ class _Viewing:
         return _empty, (type(self).__mro__[2],), self.__getstate__()
 
 
-@functools.cache
+@once
 def _viewing(kind: type[nn.Module]) -> type:
     return type(kind.__name__, (_Viewing, kind), {"__module__": kind.__module__})
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 
 from ...base import CaffeError
+from ...base.once import once
 
 
-@functools.cache
+@once
 def _also_runtime(kind: type[Exception]) -> type[Exception]:
     return type(kind.__name__, (kind, RuntimeError), {"__module__": kind.__module__})
 

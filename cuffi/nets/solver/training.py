@@ -372,7 +372,7 @@ class Training:
         """Write PREFIX_loss.csv (iteration, lr, loss) and, if matplotlib is installed, PREFIX_loss.svg."""
         path = Path(f"{self.prefix}_loss.csv")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "w", newline="") as file:
+        with open(path, "w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([("iteration", "lr", "loss"), *self.losses])
         try:
             from matplotlib.figure import Figure

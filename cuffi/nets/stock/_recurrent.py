@@ -1,6 +1,7 @@
 """The base of LSTM and RNN: timesteps, markers of where sequences begin, and the state that a call leaves."""
 
 import abc
+import sys
 import warnings
 
 import torch
@@ -9,12 +10,24 @@ import torch.nn.functional as F
 from . import StockLayer
 
 
-def _compiles_for_export() -> bool:
-    """Replaces `torch.compiler.is_exporting` in a torch without it."""
-    return torch.compiler.is_compiling() and not torch.compiler.is_dynamo_compiling()
+def _says_zero(kind: str) -> None:
+    warnings.warn(
+        f"{kind}: in the exported program each call starts with a state of zero. "
+        "With expose_hidden: true the states are bottoms and tops.",
+        stacklevel=3,
+    )
 
 
-_is_exporting = getattr(torch.compiler, "is_exporting", _compiles_for_export)
+if hasattr(torch.compiler, "is_exporting"):
+    _is_exporting = torch.compiler.is_exporting
+else:  # before torch 2.7, where its compiler leaves out warnings, too
+
+    @torch.compiler.assume_constant_result
+    def _is_exporting() -> bool:
+        exports = sys.modules.get("torch.export._trace")
+        return exports is not None and exports._EXPORT_FLAGS is not None
+
+    _says_zero = torch.compiler.assume_constant_result(_says_zero)
 
 
 class Recurrent(StockLayer, abc.ABC):
@@ -76,11 +89,7 @@ class Recurrent(StockLayer, abc.ABC):
     def forward(self, x, cont, *others):
         keeps = not (self.expose_hidden or torch.jit.is_tracing() or _is_exporting())
         if not (keeps or self.expose_hidden):
-            warnings.warn(
-                f"{type(self).__name__}: in the exported program each call starts with a state of zero. "
-                "With expose_hidden: true the states are bottoms and tops.",
-                stacklevel=2,
-            )
+            _says_zero(type(self).__name__)
         inputs = F.linear(x.flatten(2), self.weight_x, self.bias)
         if self.has_static:
             inputs = inputs + F.linear(others[0].flatten(1), self.weight_static)

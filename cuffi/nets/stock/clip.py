@@ -1,5 +1,7 @@
 """Activations: Clip, values between two limits."""
 
+import torch
+
 from . import StockLayer
 
 
@@ -14,4 +16,6 @@ class Clip(StockLayer):
         self.least, self.most = definition.message.clip_param.min, definition.message.clip_param.max
 
     def forward(self, x):
-        return x.clamp(self.least, self.most)
+        # Not clamp: from torch 2.15 on its gradient is 0 at the limits themselves, where Caffe's is 1.
+        x = torch.where(x > self.most, self.most, x)
+        return torch.where(x < self.least, self.least, x)

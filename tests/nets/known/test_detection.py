@@ -127,6 +127,7 @@ def test_detection_output(code, shared, top_k, keep, least, threshold, eta):
     wanted = reference.detection_output(*arrays, code, shared, top_k, keep, least, threshold, eta)
     same(net(*bottoms), wanted, 1e-6)
     if top_k in (30, 40):  # without and with eta
+        torch._dynamo.reset()  # torch 2.5 cannot compile the loop for any number of boxes
         same(torch.compile(net, backend="aot_eager")(*bottoms), wanted, 1e-6)
 
 

@@ -58,10 +58,15 @@ def test_what_is_right_is_taken(tmp_path):
     path.write_text(NET.replace("num_output: 3", "num_output: $N$"))
     net = caffe_net(path, replace={"N": 3}, shapes={"x": (4, 3), "t": [np.int64(4), 3]}, stages="a", level=1)
     assert net.shapes["y"] == (4, 3) and not net.training
-    assert caffe_net(str(path), replace={"N": 3}, stages=["a", "b"], ignore=("c",), layers=[tmp_path]).inputs
+    assert caffe_net(str(path), replace={"N": 3}, stages=["a", "b"], ignore=("c",)).inputs
     assert caffe_net(NET, train=True, phase=None, native={"Pooling": False}).training
     assert not caffe_net(NET, train=True, phase="TEST").training
     assert one_layer('type: "Crop" crop_param { }', (1, 2, 5, 5), (1, 2, 3, 3), crop="stock")
+
+
+def test_folders_of_ported_layers_are_taken(tmp_path):
+    pytest.importorskip("cuffi.runtime")
+    assert caffe_net(NET, layers=[tmp_path]).inputs
 
 
 def test_names_that_the_net_does_not_have():

@@ -71,6 +71,22 @@ def test_pointwise(text):
     np.testing.assert_allclose(found, np.broadcast_to(wanted, x.shape), rtol=1e-9, atol=1e-12)
 
 
+def test_clip_where_clamp_has_no_gradient_at_its_limits(monkeypatch):
+    """As in torch 2.15."""
+
+    def clamp(x, least=None, most=None, **named):
+        least, most = named.get("min", least), named.get("max", most)
+        inside = torch.ones_like(x, dtype=torch.bool)
+        inside = inside if least is None else inside & (x > least)
+        inside = inside if most is None else inside & (x < most)
+        return torch.where(inside, x, theirs(x.detach(), least, most))
+
+    theirs = torch.Tensor.clamp
+    monkeypatch.setattr(torch.Tensor, "clamp", clamp)
+    g, (found,) = gradient('type: "Clip" clip_param { min: -1 max: 2 }', [np.array([[-3.0, -1, 0, 2, 4]])])
+    assert (found == g * [[0, 1, 1, 1, 0]]).all()
+
+
 @pytest.mark.parametrize("across", [False, True])
 @pytest.mark.parametrize("eps", [1e-9, 1e-3, 0.5])
 def test_mvn_of_a_constant_channel(eps, across):

@@ -255,7 +255,10 @@ def test_a_compiled_net_leaves_the_layer_out_and_export_says_why_not(net):
     torch.testing.assert_close(torch.compile(made, backend="eager")(x), 4 * x)
     with pytest.raises(CaffeRuntimeError, match=r"layer 'p' .*a graph cannot hold"):
         torch.jit.trace(made, x)
-    with pytest.raises(CaffeRuntimeError, match="a graph cannot hold"):
+    kind, words = CaffeRuntimeError, "a graph cannot hold"
+    if torch.__version__ < "2.6":
+        kind, words = RuntimeError, "numpy"  # torch's own refusal
+    with pytest.raises(kind, match=words):
         torch.export.export(made, (x,), strict=False)
 
 

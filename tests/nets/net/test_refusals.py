@@ -209,6 +209,7 @@ def test_how_many_bottoms_and_tops(kind):
 
 def test_a_stock_type_with_more_bottoms_than_stock_caffe_takes(tmp_path):
     """The layer is a fork's: the ported one runs, and make net ports it. Other layers of the type stay torch's."""
+    pytest.importorskip("cuffi.runtime")
     text = """input: "x" input_shape { dim: 1 dim: 2 dim: 3 dim: 3 }
       layer { name: "one" type: "ReLU" bottom: "x" top: "one" }
       layer { name: "two" type: "ReLU" bottom: "one" bottom: "x" top: "two" }"""
@@ -238,12 +239,17 @@ class ReLU(torch.nn.Module):  # caffe_layer(__name__, "ReLU")
 
 
 def test_a_field_of_another_forks_layer_names_the_folder_that_ran():
+    pytest.importorskip("cuffi.runtime")
     layer, shapes = "PSROIPooling psroi_pooling_param { divide_type: 1 }", [(1, 4, 3, 3), (1, 5)]
     with pytest.raises(
         CaffeValueError,
         match=r"(?s)no field 'divide_type'.*It ran .*cuffi/caffe_layers/layers/psroi_pooling, .*make port ",
     ):
         made(layer, shapes, 1, native=False)
+
+
+def test_a_field_of_another_forks_layer_of_a_known_type():
+    layer, shapes = "PSROIPooling psroi_pooling_param { divide_type: 1 }", [(1, 4, 3, 3), (1, 5)]
     with pytest.raises(
         CaffeValueError, match=r"psroi_pooling_param\.divide_type is a field that stock Caffe does"
     ):

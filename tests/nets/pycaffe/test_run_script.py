@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 
 import pytest
@@ -76,7 +77,8 @@ def test_an_error_of_the_toolkit_shows_the_script_s_own_line_alone(folder):
     (folder / "net.prototxt").write_text(NET.replace("Python", "NoSuchLayer"))
     (folder / "tools/run.py").write_text("import caffe\nprint 1\ncaffe.Net('net.prototxt', caffe.TEST)")
     done = run(folder, "tools/run.py")
-    assert "caffe.Net('net.prototxt', caffe.TEST)\nCaffeValueError: net.prototxt: 1 problem" in done.stderr
+    own = r"caffe\.Net\('net\.prototxt', caffe\.TEST\)\n( *[~^]+\n)?CaffeValueError: net\.prototxt: 1 problem"
+    assert re.search(own, done.stderr)  # Python 3.13 and later mark the call
     assert "_pycaffe" not in done.stderr
 
 

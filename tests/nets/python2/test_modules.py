@@ -4,11 +4,12 @@ import linecache
 import sys
 import sysconfig
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
-from support.root import ROOT
 
+import cuffi
 from cuffi.nets.python2 import folders_of_user
 
 
@@ -95,4 +96,5 @@ def test_installed_packages_are_no_folders_of_the_user(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", [str(tmp_path / "target"), str(tmp_path / "own"), *sys.path])
     found = folders_of_user()
     assert found[0] == str(tmp_path / "own")
-    assert not {str(ROOT), str(tmp_path / "target"), sysconfig.get_paths()["purelib"]} & set(found)
+    ours = str(Path(cuffi.__path__[0]).parent)
+    assert not {ours, str(tmp_path / "target"), sysconfig.get_paths()["purelib"]} & set(found)
