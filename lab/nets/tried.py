@@ -173,6 +173,12 @@ def ran(net) -> str:
 
 def build(text: str, run: bool = False) -> str:
     """'' if the net is built, else the last error."""
+    net, error = built(text)
+    return ran(net) if net is not None and run else error
+
+
+def built(text: str, **options):
+    """(the net, '') with guessed shapes, or (None, the last error). `options`: of caffe_net."""
     last, asked, replace, tried = "", {}, {}, []
     for guess in guesses():
         shapes, told = {blob: guess(blob) for blob in asked}, {}
@@ -181,8 +187,7 @@ def build(text: str, run: bool = False) -> str:
         tried.append(shapes)
         for _ in range(8):
             try:
-                net = caffe_net(text, shapes=shapes | told, replace=replace)
-                return ran(net) if run else ""
+                return caffe_net(text, shapes=shapes | told, replace=replace, **options), ""
             except Exception as error:
                 last = f"{type(error).__name__}: {error}"
             asked |= dict.fromkeys(_LACKS.findall(last) + _GUESSED.findall(last))
@@ -196,8 +201,8 @@ def build(text: str, run: bool = False) -> str:
             else:
                 break
         if stops(last) & {"type", "field", "variant", "other"} or not shapes:
-            return last  # another shape does not help
-    return last
+            break  # another shape does not help
+    return None, last
 
 
 def stops(error: str) -> set[str]:
