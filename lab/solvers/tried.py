@@ -119,8 +119,8 @@ def tried(checkout: Path, solver: Path, folder: Path, limit: int) -> dict:
             "end": "no net" if "not in the repository" in said else "not prepared",
             "said": end + said[-600:],
         }
-    paths = ":".join(sorted({str(p.parent) for p in checkout.rglob("*.py")})) or "."
-    arguments = ["train", "solver.prototxt", "--device", "cpu", "--python-layers", "--python-path", paths]
+    arguments = ["train", "solver.prototxt", "--device", "cpu", "--python-layers"]
+    arguments += ["--python-path", ":".join(folders(checkout)) or "."]
 
     def run():
         sys.argv = arguments
@@ -139,6 +139,12 @@ def tried(checkout: Path, solver: Path, folder: Path, limit: int) -> dict:
     }
 
 
+def folders(checkout: Path) -> list[str]:
+    """Those from which the checkout's modules can be imported, also as members of a package."""
+    found = {folder for path in checkout.rglob("*.py") for folder in (path.parent, path.parent.parent)}
+    return sorted(str(folder) for folder in found if folder.is_relative_to(checkout))
+
+
 def prepared(checkout: Path, solver: Path, folder: Path) -> None:
     """Write the solver file and its nets with paths and data that are there."""
     node = parse(solver.read_bytes().decode(errors="replace"), solver.name)
@@ -149,7 +155,8 @@ def prepared(checkout: Path, solver: Path, folder: Path) -> None:
                 print(f"{field.value} is not in the repository")
                 return
             made = folder / f"{i}_{Path(found).name}"
-            made.write_text(with_data(Path(found).read_bytes().decode(errors="replace"), folder, i))
+            text = Path(found).read_bytes().decode(errors="replace")
+            made.write_text(with_data(text, folder, i, folders(checkout)))
             node.fields[i] = Field(field.name, quoted(str(made)), field.line)
         elif field.name in EDITED:
             node.fields[i] = Field(field.name, EDITED[field.name], field.line)
@@ -161,7 +168,7 @@ def prepared(checkout: Path, solver: Path, folder: Path) -> None:
 # ------------------------------------------------------------------------------------------------ data
 
 
-def with_data(text: str, folder: Path, number: int) -> str:
+def with_data(text: str, folder: Path, number: int, python_path=()) -> str:
     """A net's text with sources that are there, and batches that a processor computes in seconds."""
 
     root = parse(text)
@@ -171,7 +178,8 @@ def with_data(text: str, folder: Path, number: int) -> str:
     before = render(root)
     for layer in layers:
         smaller(layer.node(PARAMS[v2_type(layer.value("type"))]) or layer)
-    net = net_for(render(root)) or net_for(before)
+    options = {"python_layers": True, "python_path": list(python_path)}
+    net = net_for(render(root), options) or net_for(before, options)
     if net is None:
         return render(root)  # cuffi.train says why
     for i, layer in enumerate(layers):
@@ -194,11 +202,11 @@ def smaller(param) -> None:
             param.fields[i] = Field(field.name, str(min(2, int(field.value))), field.line)
 
 
-def net_for(text: str):
+def net_for(text: str, options):
     """The net with shapes that fit; Python layers are built where their modules can be had."""
 
     _KINDS.update(dict.fromkeys(_KINDS, lambda blob, filler: None))
-    return built(text)[0]
+    return built(text, **options)[0]
 
 
 def source(layer, kind: str, shapes, labels, path: Path) -> None:
