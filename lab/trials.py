@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import os
 import resource
@@ -10,6 +11,16 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+
+
+def named(*what: str) -> str:
+    """A file's name for a trial."""
+    return hashlib.sha256(" ".join(what).encode()).hexdigest()[:12]
+
+
+def cost(text: str) -> tuple[int, int]:
+    """Sorts nets: those with the large layers of AlexNet and VGG last, and long files last."""
+    return text.count("num_output: 4096"), len(text)
 
 
 def ended(trial: Callable[[], object], limit: int, said: Path, folder: Path | None = None) -> str:

@@ -6,7 +6,8 @@
 Each net of nets.json without Python layers that was built is built again for TEST with random weights, for
 one image where its file allows it. OpenCV gets the same layers under other names, so that no layer is in place, without
 loss layers, and the weights as a caffemodel. Its fusions and Winograd's convolutions are off.
-folder/NUMBER.json has each blob's difference, relative to its largest value, or what OpenCV said.
+Small nets come first. A file of the folder has each blob's difference, relative to its largest value, or what OpenCV
+said.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from cuffi.nets.net.fillers import _KINDS
 from cuffi.nets.stock import blobs_of
 from cuffi.nets.stock.batch_norm import BatchNorm
 from lab.nets.tried import built, files_of
-from lab.trials import ended
+from lab.trials import cost, ended, named
 
 # Layers that OpenCV does not have because they only judge or end a net.
 JUDGES = ("Accuracy", "Silence")
@@ -45,13 +46,14 @@ def main() -> int:
     asked = parser.parse_args()
     asked.out.mkdir(exist_ok=True)
     torch.set_num_threads(1)
-    rows = sorted(json.loads(asked.nets.read_text()), key=lambda row: (row["repository"], row["path"]))
-    rows = [row for row in rows if not row["python"] and not row["error"]]
+    rows = [row for row in json.loads(asked.nets.read_text()) if not row["python"] and not row["error"]]
+    texts = {(row["repository"], row["path"]): text_of(asked.mirror, row) for row in rows}
+    rows.sort(key=lambda row: (cost(texts[row["repository"], row["path"]]), row["repository"], row["path"]))
     results = []
-    for i, row in enumerate(rows):
-        path = asked.out / f"{i}.json"
+    for row in rows:
+        path = asked.out / f"{named(row['repository'], row['path'])}.json"
         if not path.exists():
-            text = text_of(asked.mirror, row)
+            text = texts[row["repository"], row["path"]]
             end = ended(
                 lambda text=text, path=path: path.write_text(json.dumps(compared(text))),
                 asked.limit,

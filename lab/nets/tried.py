@@ -125,7 +125,10 @@ _SAID = (
     (r"rows of 7 and 8 are needed: \(\d+, 7, 1, 1\)", lambda m: (1, (2, 8))),
     (r"dim: 0 for an axis that", lambda m: (0, (1, 6, 64, 64))),
     (r"one height and width are needed", lambda m: (3, (1, 2))),
-    (r"inputs (?:must have the same count:|of) \[(.*?)\] and ", lambda m: (1, _numbers(m[1]))),
+    (
+        r"inputs (?:must have the same (?:number of items and the same )?count:|of) \[(.*?)\] and ",
+        lambda m: (1, _numbers(m[1])),
+    ),
     (r"predictions along axis (\d+) of \[(.*?)\]", lambda m: (1, _without(_numbers(m[2]), int(m[1])))),
     (r"slice points \((.*?)\) of \d+", lambda m: (0, (1, _parts(_numbers(m[1])), 64, 64))),
     (r"cannot become \[-1, (\d+, \d+, \d+)\]", lambda m: (0, (1, *_numbers(m[1])))),

@@ -6,7 +6,7 @@ Of each checkout at most `--each` solver files with different nets are drawn at 
 only paths, batch sizes, the mode and the numbers of iterations. The data is made before a run, by one rule for all: a
 database, list of images or HDF5 file of the kind that the layer declares, with the shape for which `lab.nets.tried`
 finds that the net can be built, random values, and labels within the net's classes. Nothing is changed after a run.
-folder/NUMBER.json has each run's end.
+Small nets come first. A file of the folder has each run's end.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from cuffi.commands.net.compare import _labels
 from cuffi.nets.net.fillers import _KINDS
 from cuffi.nets.net.messages import STOCK
 from lab.nets.tried import built
-from lab.trials import ended
+from lab.trials import cost, ended, named
 
 ITEMS = 8
 PARAMS = {"Data": "data_param", "ImageData": "image_data_param", "HDF5Data": "hdf5_data_param"}
@@ -53,10 +53,11 @@ def main() -> int:
     torch.set_num_threads(1)
     chosen = drawn(asked.checkouts, asked.each)
     results = []
-    for i, (checkout, solver) in enumerate(chosen):
-        path = asked.out / f"{i}.json"
+    for checkout, solver in chosen:
+        folder = asked.out / named(checkout.name, str(solver.relative_to(checkout)))
+        path = folder.with_suffix(".json")
         if not path.exists():
-            path.write_text(json.dumps(tried(checkout, solver, asked.out / str(i), asked.limit), indent=1))
+            path.write_text(json.dumps(tried(checkout, solver, folder, asked.limit), indent=1))
         name = {"repository": checkout.name.replace("+", "/"), "path": str(solver.relative_to(checkout))}
         results.append(name | json.loads(path.read_text()))
         print(*name.values(), results[-1]["end"], results[-1]["said"][-300:].replace("\n", " / "), flush=True)
@@ -81,16 +82,24 @@ def drawn(checkouts, each: int):
                 ".ipynb",
             ):
                 continue
-            nets = "".join(net_of(checkout, path, m) or m for m in re.findall(_NET, text))
-            key = hashlib.sha256(re.sub(r"#[^\n]*|\s+", "", text + nets).encode()).digest()
+            key = hashlib.sha256(re.sub(r"#[^\n]*|\s+", "", text + nets_of(checkout, path)).encode()).digest()
             if key not in seen:
                 seen.add(key)
                 own.append((checkout, path))
         chosen += random.Random(checkout.name).sample(own, min(each, len(own)))
-    return chosen
+    return sorted(chosen, key=lambda one: cost(nets_of(*one)))
 
 
 _NET = r"""(?m)^\s*(?:net|train_net|test_net)\s*:\s*["']([^"']+)["']"""
+
+
+def nets_of(checkout: Path, solver: Path) -> str:
+    """The text of a solver's nets."""
+    names = re.findall(_NET, solver.read_bytes().decode(errors="replace"))
+    files = [net_of(checkout, solver, name) for name in names]
+    return "".join(
+        Path(f).read_bytes().decode(errors="replace") if f else n for f, n in zip(files, names, strict=True)
+    )
 
 
 def net_of(checkout: Path, solver: Path, name: str) -> str:
@@ -162,6 +171,8 @@ def prepared(checkout: Path, solver: Path, folder: Path) -> None:
             node.fields[i] = Field(field.name, EDITED[field.name], field.line)
         elif field.name == "snapshot_prefix":
             node.fields[i] = Field("snapshot_prefix", quoted(str(folder / "snap")), field.line)
+    if not node.has("max_iter"):  # a script trains it by steps
+        node.add("max_iter", EDITED["max_iter"])
     (folder / "solver.prototxt").write_text(render(node))
 
 
