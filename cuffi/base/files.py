@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
+import errno
 import os
 import re
 import secrets
@@ -10,6 +12,8 @@ import stat
 from collections.abc import Generator
 from pathlib import Path
 from typing import BinaryIO
+
+from .shown import shown
 
 try:
     import fcntl
@@ -26,6 +30,29 @@ def named_by(path: str | os.PathLike, name: str) -> str | None:
     beside = Path(path).resolve().parent
     folders = (Path(), beside, *list(beside.parents)[:3])
     return next((str(folder / name) for folder in folders if (folder / name).exists()), None)
+
+
+def to_read(path: str | os.PathLike, buffering: int = -1) -> BinaryIO:
+    """Open a file. The FileNotFoundError of one that is missing names the folder, and a file there of a like name."""
+    try:
+        return open(path, "rb", buffering=buffering)
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            errno.ENOENT, f"No such file or directory{nearest(path)}", str(path)
+        ) from None
+
+
+def nearest(path: str | os.PathLike) -> str:
+    """` in /its/folder, which has deploy.prototxt`: where a file that is missing was looked for."""
+    folder, name = os.path.split(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        return f": there is no folder {shown(folder)}"
+    found = os.listdir(folder)
+    ending = os.path.splitext(name)[1]
+    near = difflib.get_close_matches(name, found, n=1) or sorted(
+        f for f in found if ending and f.endswith(ending)
+    )
+    return f" in {shown(folder)}" + (f", which has {', '.join(map(shown, near[:3]))}" if near else "")
 
 
 _PARTIAL = re.compile(r"\.[0-9a-f]{16}\.partial$")

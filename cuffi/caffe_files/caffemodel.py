@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ..base import CaffeValueError, some
+from ..base.files import to_read
 from ..base.shown import shown
 
 # Field numbers of caffe.proto, by message: NetParameter, LayerParameter, V1LayerParameter, V0LayerParameter,
@@ -120,7 +121,7 @@ def stored_state(path) -> StoredState:
 
 
 def _scanned(path, kind: str, read):
-    with open(path, "rb") as file:
+    with to_read(path) as file:
         size = file.seek(0, 2)
         if not size:
             raise CaffeValueError(f"{path}: not a {kind}: the file is empty")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..base import CaffeValueError, some
+from ..base.files import to_read
 from ..base.shown import shown
 
 # The deepest nesting of messages. Real files have 4.
@@ -30,6 +31,7 @@ _VALUE = re.compile(r"-?[\w.][\w.+-]*")
 _PLACEHOLDER = re.compile(r"\$(?:([A-Za-z_]\w*)\$?|\{([A-Za-z_]\w*)\})")
 # Fields whose values are printed in messages and tables.
 _NAMES = frozenset(("name", "type", "bottom", "top", "module", "layer", "stage", "not_stage", "input"))
+_WEIGHTS = (".caffemodel", ".binaryproto", ".h5")
 _CLOSES = {"{": "}", "<": ">"}
 
 
@@ -95,10 +97,11 @@ class Node:
 
 def read_text(path, replace: dict | None = None) -> str:
     """The text of a prototxt file, with values for its `$NAME$`."""
-    with open(path, "rb") as file:
+    with to_read(path) as file:
         data = file.read()
     if b"\0" in data[:65536]:
-        raise CaffeValueError(f"{path}: not a prototxt: it is a binary file")
+        weights = ". Weights are the second argument" if str(path).endswith(_WEIGHTS) else ""
+        raise CaffeValueError(f"{path}: not a prototxt: it is a binary file{weights}")
     return filled_in(data.decode("utf-8", errors="replace"), replace or {}, path)
 
 

@@ -131,7 +131,10 @@ def parsed() -> argparse.Namespace:
 def main() -> int:
     asked = parsed()
     if not asked.tests or not str(asked.caffe):
-        print("make caffetest CAFFE=/path/to/fork TEST=test_x_layer.cpp", file=sys.stderr)
+        print(
+            "which tests, of which fork? make caffetest CAFFE=/path/to/fork TEST=test_x_layer.cpp",
+            file=sys.stderr,
+        )
         return 2
     console = Console(width=max(100, shutil.get_terminal_size().columns))
     try:

@@ -125,7 +125,10 @@ _SAID = (
     (r"rows of 7 and 8 are needed: \(\d+, 7, 1, 1\)", lambda m: (1, (2, 8))),
     (r"dim: 0 for an axis that", lambda m: (0, (1, 6, 64, 64))),
     (r"one height and width are needed", lambda m: (3, (1, 2))),
-    (r"inputs (?:must have the same count:|of) \[(.*?)\] and ", lambda m: (1, _numbers(m[1]))),
+    (
+        r"inputs (?:must have the same (?:number of items and the same )?count:|of) \[(.*?)\] and ",
+        lambda m: (1, _numbers(m[1])),
+    ),
     (r"predictions along axis (\d+) of \[(.*?)\]", lambda m: (1, _without(_numbers(m[2]), int(m[1])))),
     (r"slice points \((.*?)\) of \d+", lambda m: (0, (1, _parts(_numbers(m[1])), 64, 64))),
     (r"cannot become \[-1, (\d+, \d+, \d+)\]", lambda m: (0, (1, *_numbers(m[1])))),
@@ -173,6 +176,12 @@ def ran(net) -> str:
 
 def build(text: str, run: bool = False) -> str:
     """'' if the net is built, else the last error."""
+    net, error = built(text)
+    return ran(net) if net is not None and run else error
+
+
+def built(text: str, **options):
+    """(the net, '') with guessed shapes, or (None, the last error). `options`: of caffe_net."""
     last, asked, replace, tried = "", {}, {}, []
     for guess in guesses():
         shapes, told = {blob: guess(blob) for blob in asked}, {}
@@ -181,8 +190,7 @@ def build(text: str, run: bool = False) -> str:
         tried.append(shapes)
         for _ in range(8):
             try:
-                net = caffe_net(text, shapes=shapes | told, replace=replace)
-                return ran(net) if run else ""
+                return caffe_net(text, shapes=shapes | told, replace=replace, **options), ""
             except Exception as error:
                 last = f"{type(error).__name__}: {error}"
             asked |= dict.fromkeys(_LACKS.findall(last) + _GUESSED.findall(last))
@@ -196,8 +204,8 @@ def build(text: str, run: bool = False) -> str:
             else:
                 break
         if stops(last) & {"type", "field", "variant", "other"} or not shapes:
-            return last  # another shape does not help
-    return last
+            break  # another shape does not help
+    return None, last
 
 
 def stops(error: str) -> set[str]:

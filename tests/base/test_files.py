@@ -190,3 +190,34 @@ def test_without_fcntl_what_is_open_stays(windows, tmp_path, old):
         write(old)
     assert raised.value.filename == str(old) and old.read_bytes() == b"old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b", "old"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("deply.prototxt", " in {0}, which has deploy.prototxt: "),
+        ("net.prototxt", " in {0}, which has deploy.prototxt: "),
+        ("weights.caffemodel", " in {0}: "),
+        ("gone/net.prototxt", ": there is no folder {0}/gone: "),
+    ],
+)
+def test_a_missing_file_is_named_with_its_folder(name, words, tmp_path):
+    (tmp_path / "deploy.prototxt").write_text(TEXT)
+    with pytest.raises(FileNotFoundError) as error:
+        caffe_net(tmp_path / name)
+    assert str(error.value).startswith(f"[Errno 2] No such file or directory{words.format(tmp_path)}")
+    assert error.value.filename == str(tmp_path / name)
+
+
+def test_missing_weights_are_named_with_their_folder(tmp_path):
+    caffe_net(TEXT).save_caffemodel(tmp_path / "a_iter_10.caffemodel")
+    with pytest.raises(
+        FileNotFoundError, match=f"in {tmp_path}, which has a_iter_10.caffemodel: .*b.caffemodel"
+    ):
+        caffe_net(TEXT, tmp_path / "b.caffemodel")
+
+
+def test_weights_in_the_place_of_a_net(tmp_path):
+    caffe_net(TEXT).save_caffemodel(tmp_path / "a.caffemodel")
+    with pytest.raises(ValueError, match=r"a.caffemodel: not a prototxt: .*Weights are the second argument"):
+        caffe_net(tmp_path / "a.caffemodel", TEXT)

@@ -1,4 +1,4 @@
-"""A small example of each stock type with two bottoms or more, with values for its bottoms."""
+"""A small example of each stock type, with values for its bottoms; and of all types, with those of known_cases."""
 
 from __future__ import annotations
 
@@ -46,5 +46,44 @@ STOCK_CASES = {
     "Scale": Case("Scale", (X, draw(3, 4)), (0, 1)),
     "SigmoidCrossEntropyLoss": Case("SigmoidCrossEntropyLoss", (X, labels(2, 2, 3, 4, 5)), (0,)),
     "SoftmaxWithLoss": Case("SoftmaxWithLoss", (X, labels(3, 2, 4, 5)), (0,)),
+}
+# Those with one bottom.
+SINGLE_CASES = {
+    name: Case(f"{name} {fields}".strip(), (X,), (0,), tops, True)
+    for name, fields, tops in (
+        ("AbsVal", "", 1),
+        ("BNLL", "", 1),
+        ("BatchNorm", "", 1),
+        ("Clip", "clip_param { min: -1 max: 1 }", 1),
+        ("Dropout", "dropout_param { dropout_ratio: 0.25 }", 1),
+        ("ELU", "", 1),
+        ("Exp", "", 1),
+        ("Flatten", "", 1),
+        ("Im2col", "convolution_param { kernel_size: 2 }", 1),
+        ("InnerProduct", "inner_product_param { num_output: 2 }", 1),
+        ("LRN", "", 1),
+        ("Log", "", 1),
+        ("MVN", "", 1),
+        ("PReLU", "", 1),
+        ("Pooling", "pooling_param { kernel_size: 2 }", 1),
+        ("Power", "power_param { power: 0.5 shift: 1 }", 1),
+        ("ReLU", "", 1),
+        ("Reduction", "reduction_param { operation: ASUM }", 1),
+        ("Reshape", "reshape_param { shape { dim: 0 dim: -1 } }", 1),
+        ("SPP", "spp_param { pyramid_height: 2 }", 1),
+        ("Sigmoid", "", 1),
+        ("Slice", "slice_param { slice_point: 1 }", 2),
+        ("Softmax", "", 1),
+        ("Split", "", 2),
+        ("Swish", "", 1),
+        ("TanH", "", 1),
+        ("Tile", "tile_param { tiles: 2 }", 1),
+    )
+} | {
+    "ArgMax": Case("ArgMax", (X,)),
+    "Embed": Case("Embed embed_param { input_dim: 3 num_output: 2 }", (labels(3, 2, 4),)),
+    "Parameter": Case("Parameter parameter_param { shape { dim: 2 } }", ()),
+    "Silence": Case("Silence", (X,), (), 0),
+    "Threshold": Case("Threshold", (X,)),
 }
 ALL_CASES = STOCK_CASES | {name: case for name, case in CASES.items() if len(case.bottoms) > 1}

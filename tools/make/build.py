@@ -265,7 +265,8 @@ def concerned(several: list[Settings], target: str) -> list[Settings]:
     found = {settings: set(asked) & set(layers_in(settings.layers_dir)) for settings in several}
     if strange := set(asked).difference(*found.values()):
         where = " ".join(settings.layers_dir for settings in several)
-        raise Refused(f"LAYERS: no layer {' '.join(sorted(strange))} in {where}")
+        setting = "LAYER" if of_layer else "LAYERS"
+        raise Refused(f"{setting}: no layer {' '.join(sorted(strange))} in {where}")
     for settings, names_here in found.items():
         settings.layers = sorted(names_here)
     those = [settings for settings, names_here in found.items() if names_here]
@@ -279,7 +280,10 @@ def targets_of_kinds() -> dict[str, Callable[[Settings], int]]:
 def run(target: Callable[[Settings], int], settings: Settings) -> int:
     if target is not clean:
         if not os.path.isdir(settings.layers_dir):
-            raise Refused(f"LAYERS_DIR: there is no folder {settings.layers_dir}")
+            raise Refused(
+                f"LAYERS_DIR: there is no folder {settings.layers_dir}. "
+                f"To begin one: {settings.hint('new', LAYER='foo')}"
+            )
         check_writable(settings)
         os.makedirs(settings.build, exist_ok=True)
     return target(settings)

@@ -30,8 +30,9 @@ class Job:
         self.failures: list[Failure] = []
         wanted = settings.layers or only or list(known)
         if strange := [name for name in wanted if name not in known]:
+            setting = "LAYERS" if settings.layers else "LAYER"
             raise Refused(
-                f"LAYERS: no layer {' '.join(strange)} in {settings.layers_dir}. "
+                f"{setting}: no layer {' '.join(strange)} in {settings.layers_dir}. "
                 f"There are: {' '.join(known) or 'none'}"
             )
         self.folders: list[Folder] = [known[name] for name in dict.fromkeys(wanted)]

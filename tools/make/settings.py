@@ -266,7 +266,9 @@ def seconds(text: str, setting: str) -> float:
 def optional(program: str, setting: str) -> str:
     """A compiler that may be missing."""
     if program and not shutil.which(program):
-        raise Refused(f"{setting}={folders.shown(program)}: there is no such program")
+        raise Refused(
+            f"{setting}={folders.shown(program)}: there is no such program. {setting}= builds without it"
+        )
     return program
 
 

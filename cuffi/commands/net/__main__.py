@@ -30,6 +30,7 @@ from rich.table import Table
 from ...backends import CPU, GPU
 from ...base import CaffeError, CaffeRuntimeError, CaffeValueError
 from ...base.console import console as console_for_names
+from ...base.files import nearest
 from ...base.shown import command as shell
 from ...folders import listed
 from ...installed import has_kernels, missing
@@ -96,7 +97,7 @@ def run(console: Console) -> int:
     settings, targets = given(sys.argv[1:])
     target = targets[0] if len(targets) == 1 and targets[0] in USAGE else "show"
     if targets != [target] or not os.environ.get("PROTOTXT"):
-        console.print(USAGE[target])
+        console.print(("" if os.environ.get("PROTOTXT") else "which net? ") + USAGE[target])
         return 2
     asked = Asked(settings, verify=target == "verify")
     torch.manual_seed(1701)
@@ -135,7 +136,7 @@ class Asked:
             self.folders.insert(0, str(place_for(settings[0].build, self.caffe)))
         for name, path in (("PROTOTXT", self.prototxt), ("WEIGHTS", self.weights)):
             if path and not Path(path).exists():
-                raise CaffeValueError(f"{name}={path}: there is no {Path(path).absolute()}")
+                raise CaffeValueError(f"{name}={path}: there is no such file{nearest(path)}")
         shapes = pairs("SHAPES", environment.get("SHAPES", ""))
         self.phase = environment.get("PHASE") or None
         self.options = {

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ...base import CaffeRuntimeError, CaffeValueError, some
+from ...base.files import to_read
 from ...base.shown import shown
 from ...caffe_files.caffemodel import HDF5_MAGIC, StoredLayer, stored_blob, stored_layers
 from ..stock import blobs_of
@@ -88,7 +89,7 @@ def _ids(net: nn.Module, keys: list[str]) -> set[int]:
 
 def mean_image(path) -> Tensor:
     """The mean image of a .binaryproto, [channels, height, width]. The channels have the file's order, mostly BGR."""
-    with open(path, "rb") as file:
+    with to_read(path) as file:
         mean = stored_blob(path).read(file)
     if not mean.numel():
         raise CaffeValueError(f"{path}: not a mean image: no values in it")
@@ -146,7 +147,7 @@ def _owner(net: nn.Module, blob: Tensor) -> str:
 @contextlib.contextmanager
 def _opened(path):
     """(the layers of a file, a function that reads one of their blobs into a tensor)."""
-    with open(path, "rb") as file:
+    with to_read(path) as file:
         is_hdf5 = file.read(len(HDF5_MAGIC)) == HDF5_MAGIC
     if is_hdf5:
         with _h5py(path).File(path, "r") as file:

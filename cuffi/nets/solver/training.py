@@ -21,6 +21,7 @@ from ...base.files import written_whole
 from ..data.dummy import Dummies
 from ..data.loader import READ, data_loaders, merged
 from ..net import caffe_net
+from ..net.graph import Graph
 from ..net.net import CaffeNet
 from ..net.phases import TEST, TRAIN, State
 from .caffe_log import formed, scores, to_stderr
@@ -153,7 +154,7 @@ class Training:
             for batch in files:
                 whole = batch | dummies.batch()
                 if missing := [name for name in graph.inputs if name not in known and name not in whole]:
-                    raise CaffeValueError(f"{net.path}: no data layer reads {missing[0]!r}: pass data=")
+                    raise CaffeValueError(_unmade(net.path, graph, missing[0], phase))
                 yield whole
 
         return batches
@@ -391,6 +392,16 @@ def _made(source: str, state: State, settings: Settings, options: dict) -> Caffe
         return caffe_net(source, stages=tuple(state.stages), level=state.level, **options)
     except OSError as error:
         raise CaffeValueError(f"{settings.path}: its net: {error}") from None
+
+
+def _unmade(path: str, graph: Graph, name: str, phase: str) -> str:
+    """Which layer of a phase waits for a blob that no data layer makes."""
+    readers = (step.spec for step in graph.steps if name in step.spec.bottoms)
+    spec = next((s for s in graph.sources if name in s.tops), None) or next(readers)
+    return (
+        f"{path}, line {spec.line}: {spec.name!r} ({spec.type}): no data layer of phase {phase} reads {name!r}: "
+        "in Python, Training(..., data=) gives it"
+    )
 
 
 def _device(s) -> str:

@@ -245,7 +245,7 @@ def test_what_is_asked_for(asked):
 @pytest.mark.parametrize(
     ("target", "settings", "status", "said"),
     [
-        ("show", {}, 2, "make net PROTOTXT="),
+        ("show", {}, 2, "which net? make net PROTOTXT="),
         ("verify", {}, 2, "make verify-net PROTOTXT="),
         ("", {"PROTOTXT": "x"}, 2, "make net PROTOTXT="),
         ("bench", {"PROTOTXT": "x"}, 2, "make net PROTOTXT="),
@@ -253,19 +253,19 @@ def test_what_is_asked_for(asked):
             "show",
             {"PROTOTXT": "/no/such.prototxt"},
             1,
-            "PROTOTXT=/no/such.prototxt: there is no /no/such.prototxt",
+            "PROTOTXT=/no/such.prototxt: there is no such file: there is no folder /no",
         ),
         (
             "show",
             {"PROTOTXT": "no.prototxt"},
             1,
-            f"PROTOTXT=no.prototxt: there is no {ROOT}/no.prototxt",
+            f"PROTOTXT=no.prototxt: there is no such file in {ROOT}",
         ),
         (
             "show",
             {"text": OWN, "WEIGHTS": "/no/x.caffemodel"},
             1,
-            "WEIGHTS=/no/x.caffemodel: there is no /no/x.",
+            "WEIGHTS=/no/x.caffemodel: there is no such file: there is no folder /no",
         ),
         ("show", {"text": OWN, "SHAPES": "data"}, 1, "SHAPES: expected name=value"),
         ("show", {"text": OWN, "SHAPES": "data=1,a"}, 1, "SHAPES: expected sizes"),

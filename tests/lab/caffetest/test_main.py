@@ -54,8 +54,11 @@ def test_outcome(tmp_path, monkeypatch, code, suites, wanted, said):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["", ""], "make caffetest CAFFE=/path/to/fork TEST=test_x_layer.cpp\n"),
-        (["/fork", " "], "make caffetest CAFFE=/path/to/fork TEST=test_x_layer.cpp\n"),
+        (["", ""], "which tests, of which fork? make caffetest CAFFE=/path/to/fork TEST=test_x_layer.cpp\n"),
+        (
+            ["/fork", " "],
+            "which tests, of which fork? make caffetest CAFFE=/path/to/fork TEST=test_x_layer.cpp\n",
+        ),
         (["/no/such/fork", "all"], "/no/such/fork"),
         (["", "all"], "not a Caffe tree"),
     ],

@@ -9,10 +9,18 @@ import math
 import numpy as np
 import pytest
 import torch
-from support.nets import draw, one_layer, same
+from support.known_cases import CASES
+from support.nets import draw, one_layer, randomised, same
+from support.pairs import SINGLE_CASES, STOCK_CASES
 
 from cuffi.base import CaffeError
+from cuffi.nets.known import known_classes, known_types
+from cuffi.nets.stock import stock_types
 
+# Each type; a known class of a stock type's name keeps its own row.
+EACH = {**STOCK_CASES, **SINGLE_CASES, **{f"known {name}": case for name, case in CASES.items()}}
+# Where Caffe's own formula divides by 0, or takes its root or logarithm.
+NO_NUMBER = {("Log", 0.0): "1 / 0", ("known MarginInnerProduct", 0.0): "w x / |x|"}
 FLAT = [0.0, 1.0, -1.0, 2.0, 60.0, -60.0]
 
 
@@ -168,3 +176,29 @@ def test_the_compiled_types_have_the_same_gradients(stock, text):
     top.backward(g)
     _, (found,) = gradient(f'type: "{kind}" {fields}', [[FLAT]], g)
     np.testing.assert_allclose(found, x.grad.numpy(), rtol=1e-9, atol=1e-12)
+
+
+def test_each_type_has_a_row():
+    known = {f"known {kind.__name__}" for name in known_types() for kind in known_classes(name)}
+    assert set(EACH) == set(stock_types()) | known
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5])
+@pytest.mark.parametrize("name", [name for name in EACH if EACH[name].learn])
+def test_gradients_where_all_values_are_equal(name, value):
+    """No gradient of a bottom or a blob is lost to 0 / 0 or to a root's slope at 0, unless Caffe's formula says so."""
+    case = EACH[name]
+    torch.manual_seed(1)
+    kind = case.layer.partition(" ")[0]
+    net = one_layer(case.text, *(x.shape for x in case.bottoms), tops=case.tops, native={kind: True})
+    randomised(net).train(case.train)
+    bottoms = [
+        torch.full_like(x, value).requires_grad_() if i in case.learn else x
+        for i, x in enumerate(case.bottoms)
+    ]
+    tops = net(*bottoms)
+    tops = [tops] if isinstance(tops, torch.Tensor) else list(tops.values())
+    sum((top.double() * draw(*top.shape)).sum() for top in tops if top.requires_grad).backward()
+    gradients = [x.grad for x in (*bottoms, *net.parameters()) if x.grad is not None]
+    assert gradients
+    assert all(g.isfinite().all() for g in gradients) == ((name, value) not in NO_NUMBER)

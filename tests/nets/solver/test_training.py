@@ -174,6 +174,30 @@ def test_refusals(change, words, folder, capsys):
     assert re.search(words, capsys.readouterr().err)
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({'top: "label" include { phase: TRAIN }': 'top: "labels" include { phase: TRAIN }', "size: 4": "size: 5"},
+         r"net.prototxt, line 13: 'loss' \(EuclideanLoss\): no data layer of phase TRAIN reads 'label'"),
+        ({'"HDF5Data" top: "data" top: "label" include { phase: TRAIN }':
+          '"Input" top: "data" top: "label" input_param { shape { dim: 5 dim: 3 } shape { dim: 5 dim: 1 } } '
+          "include { phase: TRAIN }"},
+         r"net.prototxt, line 3: 'data' \(Input\): no data layer of phase TRAIN reads 'data'"),
+    ],
+)  # fmt: skip
+def test_a_blob_that_nothing_reads_is_named_with_its_layer(change, words, folder, capsys):
+    h5py = pytest.importorskip("h5py")
+    text = NET
+    for old, new in change.items():
+        assert old in text
+        text = text.replace(old, new, 1)
+    with h5py.File(folder / "rows.h5", "a") as file:
+        file["labels"] = file["label"][:]
+    (folder / "net.prototxt").write_text(text)
+    assert main([str(folder / "solver.prototxt")]) == 1
+    assert re.search(words, capsys.readouterr().err)
+
+
 @pytest.mark.parametrize("stop", ["data", "loss", "test"])
 def test_an_iteration_that_is_cut_off_leaves_no_trace(folder, stop, monkeypatch):
     """KeyboardInterrupt in the middle of iteration 6, a snapshot, and a new process: as an undisturbed run."""

@@ -55,7 +55,7 @@ def test_a_folder_elsewhere(tmp_path):
         ({"CXX": ""}, "CXX=: there is no such program"),
         ({"CXX": "g++\n"}, "CXX=g++\\n: there is no such program"),
         ({"CXX": "g++ 'x"}, "there is no such program"),
-        ({"NVCC": "no-such"}, "NVCC=no-such: there is no such program"),
+        ({"NVCC": "no-such"}, "NVCC=no-such: there is no such program. NVCC= builds without it"),
         ({"HIPCC": "no-such"}, "HIPCC=no-such: there is no such program"),
         ({"ARCH": ""}, "ARCH=: expected a name such as native or sm_90"),
         ({"ARCH": "sm_90 $x"}, "expected a name such as native or sm_90"),
