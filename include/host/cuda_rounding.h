@@ -9,13 +9,20 @@
 
 #include "vector_types.h"
 
-// The result of `compute` in that rounding mode. The operands are volatile, because the compiler ignores modes and
-// could compute before the mode is set, or after it is reset.
+// A value of which the compiler knows nothing before this call.
+template <typename T>
+T caffe_read_now(T x) {
+  volatile T copy = x;
+  return copy;
+}
+
+// The result of `compute` in that rounding mode. The compiler ignores modes and could compute before the mode is set, or
+// after it is reset. (Volatile parameters are none any more where a function is inlined.)
 template <int kMode, typename Result, typename Compute, typename... Operands>
-Result caffe_rounded(const Compute& compute, volatile Operands... operands) {
+Result caffe_rounded(const Compute& compute, Operands... operands) {
   const int before = fegetround();
   fesetround(kMode);
-  volatile Result result = compute(operands...);
+  volatile Result result = compute(caffe_read_now(operands)...);
   fesetround(before);
   return result;
 }
