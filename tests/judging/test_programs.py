@@ -1,9 +1,11 @@
 """A .cu becomes a program."""
 
 import os
+import re
 import subprocess
 
 import pytest
+from support.workshop import FIXTURES
 
 from cuffi.judging.programs import NotBuilt, program, rewritten
 
@@ -62,3 +64,18 @@ def test_threads_that_go_on_do_not_wait_for_each_other(tmp_path):
         [built], capture_output=True, text=True, env=os.environ | {"CAFFE_RACES": "/dev/null"}
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [([], ""), (["-DUSE_PTX=2"], "undecided.cu:16:.*inline PTX"), (["-DUSE_CUBLAS"], "cublas")],
+)
+def test_what_only_a_gpu_runs_in_a_branch_of_an_unknown_macro(options, words, tmp_path):
+    file = tmp_path / "undecided.cu"
+    file.write_bytes((FIXTURES / "rewrite" / "undecided.cu").read_bytes() + b"int main() {}\n")
+    if not words:
+        assert program(rewritten([file]), [file], "plain", tmp_path / "one", options).exists()
+        return
+    with pytest.raises(NotBuilt) as error:
+        program(rewritten([file]), [file], "plain", tmp_path / "one", options)
+    assert re.search(words, "\n".join(error.value.lines)), error.value.lines

@@ -97,6 +97,8 @@ class HostRewriter(Rewriter):
             named = re.search('[<"]([^>"\n]+)', self.text[directive.start : directive.end])
             if directive.word != "include" or not named or not NOT_ON_THE_HOST.match(named[1]):
                 continue
+            if source.lexed.is_undecided(directive.start):
+                continue  # g++ says that it has none, if it comes there
             if not os.path.isfile(os.path.join(os.path.dirname(source.path), named[1])):
                 self._refuse(directive.start, NO_HEADER.format(named[1]))
 
@@ -182,13 +184,22 @@ class HostRewriter(Rewriter):
             elif word in ASM and after in ("(", "volatile", "__volatile__"):
                 # Elsewhere it is the processor's own.
                 if in_macro or self._in_device_code(token.start):
-                    self._refuse(token.start, NO_HOST_MEANING["asm"])
+                    self._gpu_only(token, NO_HOST_MEANING["asm"])
             elif word == "texture" and after == "<" and before != "::":
-                self._refuse(token.start, NO_HOST_MEANING["texture"])
+                self._gpu_only(token, NO_HOST_MEANING["texture"])
             elif TEXTURE_FETCH.match(word) and after in ("(", "<") and before not in (".", "->", "::"):
-                self._refuse(token.start, NO_HOST_MEANING["fetch"])
+                self._gpu_only(token, NO_HOST_MEANING["fetch"])
             elif GPU_ONLY.fullmatch(word) and not any(f.name == word for f in self.source.functions):
-                self._refuse(token.start, NO_HOST_MEANING["gpu"].format(word))
+                self._gpu_only(token, NO_HOST_MEANING["gpu"].format(word))
+
+    def _gpu_only(self, token: Token, why: str):
+        """Refuse what only a GPU runs. If an #if decides whose macros nobody knows, the compiler says so."""
+        if self.source.lexed.is_undecided(token.start):
+            self._edit(
+                token.start, token.start, f'_Pragma("GCC error \\"{why.replace(chr(34), chr(39))}\\"") '
+            )
+        else:
+            self._refuse(token.start, why)
 
     # ------------------------------------------------------------------------ loops that wait
 
