@@ -152,13 +152,13 @@ CAFFE_HOST_MODES(__fsqrt, float, (float x), (x))
 CAFFE_HOST_MODES(__dsqrt, double, (double x), (x))
 #undef CAFFE_HOST_COMPUTED
 #define CAFFE_HOST_PAIRED(mode)                                          \
-  inline float2 __fadd2_##mode(float2 x, float2 y) {                     \
+  __forceinline__ float2 __fadd2_##mode(float2 x, float2 y) {            \
     return {__fadd_##mode(x.x, y.x), __fadd_##mode(x.y, y.y)};           \
   }                                                                      \
-  inline float2 __fmul2_##mode(float2 x, float2 y) {                     \
+  __forceinline__ float2 __fmul2_##mode(float2 x, float2 y) {            \
     return {__fmul_##mode(x.x, y.x), __fmul_##mode(x.y, y.y)};           \
   }                                                                      \
-  inline float2 __ffma2_##mode(float2 x, float2 y, float2 z) {           \
+  __forceinline__ float2 __ffma2_##mode(float2 x, float2 y, float2 z) {  \
     return {__fmaf_##mode(x.x, y.x, z.x), __fmaf_##mode(x.y, y.y, z.y)}; \
   }                                                                      \
   inline float __fmaf_ieee_##mode(float x, float y, float z) { return __fmaf_##mode(x, y, z); }
