@@ -27,7 +27,7 @@ from .sets import Case, programs
 def outcome(case: Case, seconds: float, folder: Path) -> str:
     files = [case.file, *case.more]
     try:
-        built = program(rewritten(files), files, "plain", folder, case.options)
+        built = program(rewritten(files, case.options), files, "plain", folder, case.options)
     except NotBuilt as error:
         return f"{error.kind}: {error.lines[0]}"
     limit = (int(seconds), int(seconds) + 1)
