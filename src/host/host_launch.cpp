@@ -818,7 +818,8 @@ cudaError_t allow_shared_bytes(int bytes) {
 }
 
 static const char* const kLostLaunch =
-    "a kernel was launched that is not rewritten for the host: include its header by a path relative to the source";
+    "a kernel was launched that is not rewritten for the host: include its header by a path relative to the "
+    "source";
 
 const char* lost_launch() { return next_launch.pending ? kLostLaunch : nullptr; }
 
