@@ -344,31 +344,6 @@ def test_kernels_without_a_main(tmp_path):
     assert {one["text"].split(":")[0] for one in said["findings"]} == {"race in kernel add"}
 
 
-def test_kernels_alone_whose_arguments_do_not_fit(tmp_path):
-    """An index that is there once, and dimensions that are multiplied, are no mistakes; the first kernel is one."""
-    file = tmp_path / "k.cu"
-    file.write_text(
-        """__global__ void scatter(float* out, const int* at, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) out[at[i]] += 1;
-}
-__global__ void sum(const float* x, float* y, int n, int c, int h, int w) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) for (int k = 0; k < c * h * w; ++k) y[i] += x[i * c * h * w + k];
-}
-__global__ void part(const float* x, float* y, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) y[i] = x[1 << 29];
-}
-"""
-    )
-    said = judge([file], limits=Limits(60))
-    assert said["verdict"] == "incomplete" and said["ran"] == ["part", "scatter", "sum"], said
-    assert {one["kernel"] for one in said["findings"] if one["kernel"]} == {"scatter", "part"}
-    file.write_text(file.read_text().replace("out[at[i]] += 1", "out[at[i] / 2] += 1"))
-    assert judge([file], limits=Limits(60))["verdict"] == "race"
-
-
 @pytest.mark.parametrize(
     "text, kind, status",
     [

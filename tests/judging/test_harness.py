@@ -2,7 +2,9 @@
 
 import pytest
 
+from cuffi.judge import judge
 from cuffi.judging.harness import harness
+from cuffi.judging.limits import Limits
 from tools.cuda.analysis import Unit
 
 
@@ -48,3 +50,28 @@ def test_names_in_namespaces():
 def test_a_launch_has_the_axes_that_the_code_asks_for(body, shape):
     helper = "__device__ int at() { return blockIdx.x * blockDim.x + threadIdx.x; }\n" * ("at()" in body)
     assert f"configure({shape}, 0)" in made(f"{helper}__global__ void k(int* a, int n) {{ {body} }}\n")
+
+
+def test_kernels_alone_whose_arguments_do_not_fit(tmp_path):
+    """An index that is there once, and dimensions that are multiplied, are no mistakes; the first kernel is one."""
+    file = tmp_path / "k.cu"
+    file.write_text(
+        """__global__ void scatter(float* out, const int* at, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[at[i]] += 1;
+}
+__global__ void sum(const float* x, float* y, int n, int c, int h, int w) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) for (int k = 0; k < c * h * w; ++k) y[i] += x[i * c * h * w + k];
+}
+__global__ void part(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[1 << 29];
+}
+"""
+    )
+    said = judge([file], limits=Limits(60))
+    assert said["verdict"] == "incomplete" and said["ran"] == ["part", "scatter", "sum"], said
+    assert {one["kernel"] for one in said["findings"] if one["kernel"]} == {"scatter", "part"}
+    file.write_text(file.read_text().replace("out[at[i]] += 1", "out[at[i] / 2] += 1"))
+    assert judge([file], limits=Limits(60))["verdict"] == "race"
