@@ -27,11 +27,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from .judging.findings import Finding, gravest, of_log
+from .judging.findings import NO_VERDICT, Finding, gravest, of_log
 from .judging.limits import Limits
 from .judging.programs import NotBuilt, Program
 from .judging.python import Script
 
+NO_ARGUMENTS = "; no kernel had run; arguments of main() follow --"
 BLOCKS = 64  # of a launch, under the race finder
 
 
@@ -77,6 +78,13 @@ def judge(
         not_run += [f"{name}: did not run" for name in program.kernels if ran and name not in ran]
         if not ran and not findings:
             findings.append(Finding("incomplete", "no kernel ran"))
+        elif not ran and not arguments:  # a main() that says how it is used, or takes what is not there
+            findings = [
+                one
+                if one.kind in NO_VERDICT
+                else replace(one, kind="incomplete", text=one.text + NO_ARGUMENTS)
+                for one in findings
+            ]
         not_run += program.not_judged
     except NotBuilt as error:
         findings = [Finding(error.kind, line) for line in error.lines]
@@ -193,6 +201,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "-D", action="append", default=[], metavar="NAME=VALUE", help="a macro for the compiler"
     )
+    made.add_argument("-I", action="append", default=[], metavar="FOLDER", help="a folder of headers")
     return made
 
 
@@ -216,7 +225,8 @@ def main(arguments: list[str] | None = None) -> int:
         given = parser().parse_args(words[:at])
     except SystemExit as end:
         return 2 if end.code else 0
-    limits, options = Limits(given.seconds, given.megabytes), [f"-D{word}" for word in given.D]
+    limits = Limits(given.seconds, given.megabytes)
+    options = [*(f"-D{word}" for word in given.D), *(f"-I{Path(word).resolve()}" for word in given.I)]
     if given.resident:
         return resident(limits, options)
     if wrong := _usage(given):

@@ -16,7 +16,7 @@
 #ifdef __CUDACC__
 #define CAFFE_HALF_INLINE __host__ __device__ __forceinline__
 #else
-#define CAFFE_HALF_INLINE inline
+#define CAFFE_HALF_INLINE inline __attribute__((always_inline))
 #endif
 
 namespace cuffi {

@@ -47,7 +47,7 @@ native = $(call own,$(1)) -iquote . $(patsubst %,-idirafter %,$(WINGS)) -include
 
 # ------------------------------------------------------------------------------------------ recipes
 # rewrite(word, name, tool, further arguments): a .cu for a backend's compiler.
-rewrite = $(call step,$(1),$(2),$@.log,$(PYTHON) -m tools.cuda.$(3) $(4) $< $@ --depfile $@.d)
+rewrite = $(call step,$(1),$(2),$@.log,$(PYTHON) -m tools.cuda.$(3) $(4) $(if $(filter races,$(SANITIZE)),--watched) $< $@ --depfile $@.d)
 # ar first writes an empty archive, so it writes to a .partial file.
 archive = $(Q)rm -f $@.partial && ar rcs $@.partial $(filter %.o,$^) && mv $@.partial $@
 # wrapper(name, backend, flags): the Python wrapper of a layer's C functions. -O2 makes no call faster. The headers that

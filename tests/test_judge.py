@@ -260,6 +260,11 @@ __global__ void k(Two* a, Two* b) {
         "k<<<1, 64, 256>>>(a, b);",
         "bounds",
     ),
+    "far behind a small array": (
+        "__global__ void k(int* a, int* b) {\n  a[8 + threadIdx.x] = 1;  // here\n}",
+        "int* c; cudaMalloc(&c, 16); for (int i = 0; i < 9; ++i) new int[4]; k<<<1, 8>>>(c, b);",
+        "bounds",
+    ),
     "a wait for a later thread": (
         "__global__ void k(int* a, int* b) {\n"
         "  if (threadIdx.x == 0) while (!atomicAdd(a, 0)) {}\n  else atomicExch(a, 1);\n}",
@@ -306,6 +311,14 @@ def test_the_lesson(name, capsys):
     assert "within one warp" in text or name != "volatile_reduction"
 
 
+def test_accesses_of_structures():
+    """g++ tells the finder of none where a function takes or returns one, if the function is not inlined."""
+    said = judge([FIXTURES / "judge" / "structures.cu"], limits=Limits(60))
+    told = {one["kernel"]: one["text"] for one in said["findings"] if one["kind"] == "race"}
+    assert len(said["ran"]) == 31 and set(said["ran"]) == set(told), set(said["ran"]) - set(told)
+    assert all(text.count("structures.cu:") == 2 for text in told.values()), told
+
+
 def test_a_device_variable_is_named(tmp_path):
     file = tmp_path / "k.cu"
     file.write_text(
@@ -342,6 +355,12 @@ def test_kernels_without_a_main(tmp_path):
         ("__global__ void k() {}\nint main() { for (;;) ; }\n", "hang", 3),
         ("#include <cuda_runtime.h>\n__global__ void k() {}\nint main() { return 0; }\n", "incomplete", 3),
         ("__global__ void k() {}\nint main() { k<<<1, 1>>>(); return 4; }\n", "wrong-status", 1),
+        ("__global__ void k() {}\nint main(int n, char**) { if (n < 2) return 1; }\n", "incomplete", 3),
+        (
+            '__global__ void k() {\n#ifdef __CUDA_ARCH__\n  asm("trap;");\n#endif\n}\nint main() { k<<<1, 1>>>(); }\n',
+            "refused",
+            3,
+        ),
     ],
 )
 def test_bad_input_gets_a_class_and_no_traceback(text, kind, status, tmp_path, capsys):

@@ -7,6 +7,7 @@ import re
 THREADS = 64  # of a block, if the code does not say
 
 SHARED = re.compile(r"__shared__\s+[\w:<> ]+?\s\w+((?:\s*\[[^\]]+\])+)")
+REALS = re.compile(r"float|double|half|bfloat|void")
 BOUNDS = re.compile(r"__launch_bounds__\s*\(\s*([\w ]+)")
 
 
@@ -21,14 +22,23 @@ def harness(unit) -> str:
         if around and not around.is_kernel and not around.scope and "static" not in around.words:
             launchers.append(around)
             launched |= {k.name for k in kernels if k.name in text[launch.start : launch.end]}
-    calls = [_call(f, text, "") for f in dict.fromkeys(launchers) if f.name != "main"]
-    calls += [_call(k, text, _launch(k, text)) for k in kernels if k.name not in launched]
+    tokens, functions = source.lexed.tokens, [part for part in source.parts if part.kind == "function"]
+
+    def call(function, launch: str = "") -> str:
+        inside = (p.scope for p in functions if tokens[p.first].start <= function.at < tokens[p.last].end)
+        return _call(function, text, launch, next(inside, ""))
+
+    helpers = [f for f in source.functions if "__device__" in f.words and not f.is_kernel]
+    shared_text = "".join(text[f.body : f.end] for f in helpers)
+    shared_text += "".join(text[m.start : m.end] for m in source.macros)
+    calls = [call(f) for f in dict.fromkeys(launchers) if f.name != "main"]
+    calls += [call(k, _launch(k, text, shared_text)) for k in kernels if k.name not in launched]
     return "\nint main() {\n  int wrong = 0;\n" + "".join(calls) + "  return wrong;\n}\n"
 
 
-def _call(function, text: str, launch: str) -> str:
-    name = function.name + _template_arguments(text[function.head : function.at])
-    lines = [f"    using F = decltype(&{name});"]
+def _call(function, text: str, launch: str, namespace: str) -> str:
+    name = namespace + function.name + _template_arguments(text[function.head : function.at])
+    lines = [f"    using F = decltype(&{name});", f"    judge_case.begin(&{name});"]
     given = []
     for number, _ in enumerate(function.parameters):
         given.append(f"argument{number}")
@@ -38,8 +48,10 @@ def _call(function, text: str, launch: str) -> str:
     lines.append(f"    {launch}{name}({', '.join(given)});")
     threads = f"judge::threads({_threads(function, text)})" if launch else str(THREADS)
     body = "\n".join(lines)
+    pointers = [one.type for one in function.parameters if "*" in one.type]
+    whole = str(any(not REALS.search(one) for one in pointers)).lower()
     return (
-        f'  wrong |= judge::cases("{function.name}", {threads}, [](judge::Case& judge_case, dim3 grid) {{\n'
+        f'  wrong |= judge::cases("{function.name}", {threads}, {whole}, [](judge::Case& judge_case, dim3 grid) {{\n'
         f"    (void)grid;\n{body}\n  }});\n"
     )
 
@@ -68,10 +80,18 @@ def _threads(function, text: str) -> str:
     return extents[0] if len(extents) == 1 and re.fullmatch(r"[A-Z_0-9]+", extents[0]) else str(THREADS)
 
 
-def _launch(function, text: str) -> str:
+def _launch(function, text: str, helpers: str) -> str:
+    """The launch, along the axes that the code asks for: more threads would all do the same."""
+    body = text[function.body : function.end]
+    every = re.search(r"KERNEL_LOOP|thread_rank|this_grid|this_thread|num_threads", body + helpers)
     side = f"judge::threads({_threads(function, text)})"
-    flat = "threadIdx.y" not in text[function.body : function.end]
-    block = f"dim3({side})" if flat else f"dim3({side}, {side})"
-    grid = "grid" if flat else "dim3(grid.x, grid.x)"
+
+    def extents(word: str, asked: str) -> str:
+        used = ["xyz".index(a) for a in "xyz" if f"{word}.{a}" in body + helpers or (every and a == "x")]
+        return ", ".join(
+            asked if axis in used and axis < 2 else "1" for axis in range(max(used, default=0) + 1)
+        )
+
     shared = 16384 if re.search(r"extern\s[^;]*__shared__", text) else 0
-    return f"::cuda_host::configure({grid}, {block}, {shared}); "
+    block, grid = extents("threadIdx", side), extents("blockIdx", "grid.x")
+    return f"::cuda_host::configure(dim3({grid}), dim3({block}), {shared}); "

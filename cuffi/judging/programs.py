@@ -9,15 +9,18 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..loading import toolkit
+from ..loading.headers import Project
 
 sys.path.insert(0, str(toolkit.root()))  # before a folder of yours that is called tools
-from tools.cuda import rewrite as cuda_rewrite
 from tools.cuda.analysis import Unit
+from tools.cuda.rewrite import rewrite_unit
 from tools.cuda.to_host import HostRewriter
+from tools.files import read
 
 from .findings import Finding, difference, of_run
 from .harness import harness
@@ -57,38 +60,64 @@ class NotBuilt(Exception):
 
 @dataclass
 class Unbuilt:
-    """A rewritten program: its texts by file name, and its kernels."""
+    """A rewritten program: its texts by their paths, of which `sources` are compiled, in folders for headers."""
 
     texts: dict[str, str]
+    sources: list[str]
+    folders: list[str]
     kernels: list[str]
     has_main: bool
 
 
-def rewritten(files: list[Path]) -> Unbuilt:
-    """The C++ texts of CUDA files.
+def rewritten(files: list[Path], options: Sequence[str] = ()) -> Unbuilt:
+    """The C++ texts of CUDA files, and of the headers of their project that they include.
 
     Raises:
         NotBuilt: the host cannot run the code, or there is nothing to run.
     """
-    texts: dict[str, str] = {}
+    made = Unbuilt({}, [], [], [], False)
     units = []
-    for number, file in enumerate(files):
+    projects = [Project(file) for file in files]
+    root = Path(os.path.commonpath([project.folders[-1] for project in projects]))
+    given = [Path(word[2:]).resolve() for word in options if word.startswith("-I")]
+    for number, (file, project) in enumerate(zip(files, projects, strict=True)):
+
+        def find(name: str, file=file, project=project) -> str | None:
+            """A header that is not beside the file that includes it."""
+            own = next((folder / name for folder in given if (folder / name).is_file()), None)
+            header = own or project.header((name, True), file)
+            if header is None or not header.is_relative_to(root):
+                return None
+            place = str(header.relative_to(root))
+            below = name.lstrip("./")
+            made.folders.append(place.removesuffix(below) + "up/" * name.count("../"))
+            return place
+
         try:
-            made, problems, _ = cuda_rewrite.rewrite(str(file), HostRewriter, "cuffi.judge", "")
+            unit = Unit(read(str(file)), str(file), None, HostRewriter.defined, find, root=str(root))
         except OSError as error:
             raise NotBuilt("not-built", [f"{file}: {error.strerror}"]) from error
+        texts, problems, _ = rewrite_unit(unit, Watched, "cuffi.judge", "")
         if problems:
             raise NotBuilt("refused", [str(problem) for problem in problems[:3]])
-        units.append(Unit(cuda_rewrite.read(str(file)), str(file), None, HostRewriter.defined))
-        texts |= {name or f"judged{number}.cpp": text for name, text in made.items()}
+        units.append(unit)
+        made.sources.append(str(file.parent.relative_to(root) / f"judged{number}.cpp"))
+        made.texts |= {name or made.sources[-1]: text for name, text in texts.items()}
     functions = [f for unit in units for source in unit.sources for f in source.functions]
-    kernels = list(dict.fromkeys(f.name for f in functions if f.is_kernel))
-    has_main = any(f.name == "main" and not f.scope for f in functions)
-    if not has_main:
-        if not kernels:
+    made.kernels = list(dict.fromkeys(f.name for f in functions if f.is_kernel))
+    made.has_main = any(f.name == "main" and not f.scope for f in functions)
+    if not made.has_main:
+        if not made.kernels:
             raise NotBuilt("no-kernel", [f"{files[0]}: no kernel and no main()"])
-        texts["judged0.cpp"] += harness(units[0])
-    return Unbuilt(texts, kernels, has_main)
+        made.texts[made.sources[0]] += harness(units[0])
+    made.folders = list(dict.fromkeys(made.folders))
+    return made
+
+
+class Watched(HostRewriter):
+    """Rewrites for the race finder, and for the others alike."""
+
+    watched = True
 
 
 class Program:
@@ -98,7 +127,7 @@ class Program:
 
     def __init__(self, files: list[Path], arguments: list[str], options: list[str], reference: Path | None):
         self.files, self.arguments, self.options, self.reference = files, arguments, options, reference
-        self.unbuilt = rewritten(files)
+        self.unbuilt = rewritten(files, options)
         self.kernels, self.built = self.unbuilt.kernels, dict[str, Path]()
         self.not_judged = [] if self.unbuilt.has_main else [UNBOUNDED]
         if reference and not self.unbuilt.has_main:
@@ -144,21 +173,16 @@ def program(unbuilt: Unbuilt, files: list[Path], mode: str, folder: Path, option
         to = folder / name
         to.parent.mkdir(parents=True, exist_ok=True)
         to.write_text(text, encoding="latin-1")
+    for place in unbuilt.folders:
+        (folder / place).mkdir(parents=True, exist_ok=True)
     header, launcher = prepared(mode)
-    around = [f"-I{folder}", *dict.fromkeys(f"-I{file.parent}" for file in files), *options]
+    around = [f"-I{folder / place}" for place in unbuilt.folders]
+    around += [*dict.fromkeys(f"-I{file.parent}" for file in files), *options]
     objects = []
-    for number in range(len(files)):
+    for number, source in enumerate(unbuilt.sources):
         objects.append(folder / f"judged{number}.o")
-        command = [
-            *compiler(),
-            *flags(mode),
-            "-include",
-            header,
-            *around,
-            "-c",
-            folder / f"judged{number}.cpp",
-        ]
-        call([*command, "-o", objects[-1]])
+        around_it = [*compiler(), *flags(mode), "-include", header, *around]
+        call([*around_it, "-c", folder / source, "-o", objects[-1]])
     # Without -fsanitize=thread: the launcher has its functions.
     sanitizer = ["-fsanitize=address,undefined"] if mode == "memory" else []
     call([*compiler(), *objects, launcher, "-o", folder / "judged", "-pthread", "-ldl", *sanitizer])

@@ -129,10 +129,10 @@ inline double __hiloint2double(int high, int low) {
 }
 
 // Loads and stores with a hint for a GPU's caches, which the host ignores.
-#define CAFFE_HOST_LOAD(name)       \
-  template <typename T>             \
-  inline T name(const T* address) { \
-    return *address;                \
+#define CAFFE_HOST_LOAD(name)                \
+  template <typename T>                      \
+  __forceinline__ T name(const T* address) { \
+    return *address;                         \
   }
 CAFFE_HOST_LOAD(__ldg)
 CAFFE_HOST_LOAD(__ldca)

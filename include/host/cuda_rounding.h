@@ -9,13 +9,20 @@
 
 #include "vector_types.h"
 
-// The result of `compute` in that rounding mode. The operands are volatile, because the compiler ignores modes and
-// could compute before the mode is set, or after it is reset.
+// A value of which the compiler knows nothing before this call.
+template <typename T>
+T caffe_read_now(T x) {
+  volatile T copy = x;
+  return copy;
+}
+
+// The result of `compute` in that rounding mode. The compiler ignores modes and could compute before the mode is set, or
+// after it is reset. (Volatile parameters are none any more where a function is inlined.)
 template <int kMode, typename Result, typename Compute, typename... Operands>
-Result caffe_rounded(const Compute& compute, volatile Operands... operands) {
+Result caffe_rounded(const Compute& compute, Operands... operands) {
   const int before = fegetround();
   fesetround(kMode);
-  volatile Result result = compute(operands...);
+  volatile Result result = compute(caffe_read_now(operands)...);
   fesetround(before);
   return result;
 }
@@ -145,13 +152,13 @@ CAFFE_HOST_MODES(__fsqrt, float, (float x), (x))
 CAFFE_HOST_MODES(__dsqrt, double, (double x), (x))
 #undef CAFFE_HOST_COMPUTED
 #define CAFFE_HOST_PAIRED(mode)                                          \
-  inline float2 __fadd2_##mode(float2 x, float2 y) {                     \
+  __forceinline__ float2 __fadd2_##mode(float2 x, float2 y) {            \
     return {__fadd_##mode(x.x, y.x), __fadd_##mode(x.y, y.y)};           \
   }                                                                      \
-  inline float2 __fmul2_##mode(float2 x, float2 y) {                     \
+  __forceinline__ float2 __fmul2_##mode(float2 x, float2 y) {            \
     return {__fmul_##mode(x.x, y.x), __fmul_##mode(x.y, y.y)};           \
   }                                                                      \
-  inline float2 __ffma2_##mode(float2 x, float2 y, float2 z) {           \
+  __forceinline__ float2 __ffma2_##mode(float2 x, float2 y, float2 z) {  \
     return {__fmaf_##mode(x.x, y.x, z.x), __fmaf_##mode(x.y, y.y, z.y)}; \
   }                                                                      \
   inline float __fmaf_ieee_##mode(float x, float y, float z) { return __fmaf_##mode(x, y, z); }

@@ -25,6 +25,7 @@ class Case:
     text: str = ""
     mark: str = ""
     more: list[Path] = field(default_factory=list)
+    right: str = ""  # what shows that it is right (whole.py)
 
 
 def scor(folder: Path) -> Iterator[Case]:
@@ -123,17 +124,18 @@ def others(folder: Path) -> Iterator[Case]:
 
 
 def programs(folder: Path) -> Iterator[Case]:
-    """Whole programs. `programs.txt` in the folder has a line for each: `!` if it is wrong, its files joined by `+`,
-    the arguments of its main(), and after `|` options for the compiler, with @ for the folder."""
-    for line in (folder / "programs.txt").read_text().splitlines():
-        words, _, options = (part.split() for part in line.partition("|"))
-        if not words or words[0].startswith("#"):
+    """Whole programs, as lab/judge/programs.txt or the folder's own programs.txt lists them. `!`: wrong."""
+    own = folder / "programs.txt"
+    for line in (own if own.exists() else WORDS.with_name("programs.txt")).read_text().splitlines():
+        if not line or line.startswith("#"):
             continue
+        named, options, right = (part.strip() for part in [*line.split("|", 2), "", ""][:3])
+        words = named.replace("@", str(folder)).split()
         wrong = words[0] == "!"
-        first, *more = (folder / name for name in words[wrong].split("+"))
-        given = [word.replace("@", str(folder)) for word in [*words[wrong + 1 :], "|", *options]]
-        at = given.index("|")
-        yield Case(first, wrong, given[:at], given[at + 1 :], more=more)
+        files, *arguments = words[wrong:]
+        first, *more = (folder / name for name in files.split("+"))
+        given = [word.replace("@@", str(WORDS.parent)).replace("@", str(folder)) for word in options.split()]
+        yield Case(first, wrong, arguments, given, more=more, right=right)
 
 
 SETS = {s.__name__: s for s in (scor, esbmc, indigo, gpuverify, programs, others)}

@@ -817,6 +817,12 @@ cudaError_t allow_shared_bytes(int bytes) {
   return cudaSuccess;
 }
 
+static const char* const kLostLaunch =
+    "a kernel was launched that is not rewritten for the host: include its header by a path relative to the "
+    "source";
+
+const char* lost_launch() { return next_launch.pending ? kLostLaunch : nullptr; }
+
 // "2048 threads in a block, at most 1024": what the last refused launch asked for.
 thread_local char refusal[160] = "";
 
@@ -845,6 +851,7 @@ static void refuse(dim3 grid, dim3 block, size_t shared_bytes, uint64_t threads)
 }
 
 void configure(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t, bool cooperative) {
+  if (std::exchange(next_launch.pending, false)) throw std::runtime_error(kLostLaunch);
   const uint64_t threads = uint64_t(block.x) * block.y * block.z;
   next_launch.grid = grid;
   next_launch.block = block;

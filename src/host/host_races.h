@@ -212,7 +212,9 @@ class RaceFinder {
                static_cast<long long>(block_threads_), lane);
   }
 
-  void access(const void* memory, size_t bytes, Kind kind, const void* pc, bool takes_lock = false) {
+  // `of_copy`: of a structure's, for whose write the compiler calls first, then for its read, and which then takes place.
+  void access(const void* memory, size_t bytes, Kind kind, const void* pc, bool takes_lock = false,
+              bool of_copy = false) {
     if (!running_ || stacks_.has(memory) || (bytes == 1 && is_guard(memory))) return;
     running_ = false;  // the functions of the standard library that are called here may be instrumented
     if (!watched_) {
@@ -220,7 +222,7 @@ class RaceFinder {
       running_ = true;
       return;
     }
-    settle();
+    if (kind != kRead || !of_copy || !pending_.of_copy) settle();
     place_ = offset_of(pc);
     if (kind >= kAtomicRead) synchronize(memory, kind, takes_lock);
     const bool shared = dynamic_shared_.has(memory) || static_shared_.has(memory);
@@ -235,6 +237,7 @@ class RaceFinder {
       const volatile unsigned char* from = static_cast<const unsigned char*>(memory);
       for (size_t i = 0; i < pending_.bytes; ++i) pending_.before[i] = from[i];
       pending_.write = own;
+      pending_.of_copy = of_copy;
     }
     running_ = true;
   }
@@ -356,7 +359,7 @@ class RaceFinder {
     Access write{};
     const char* what = nullptr;
     Stamp first;
-    bool again = false;
+    bool again = false, of_copy = false;
     size_t bytes = 0;
     unsigned char before[64];
   };
@@ -786,6 +789,9 @@ thread_local RaceFinder race_finder;
 
 #define CAFFE_RACES_ACCESS(kind, memory, bytes) \
   ::cuda_host::race_finder.access(memory, bytes, ::cuda_host::RaceFinder::kind, __builtin_return_address(0))
+#define CAFFE_RACES_COPY(kind, memory, bytes)                                                                \
+  ::cuda_host::race_finder.access(memory, bytes, ::cuda_host::RaceFinder::kind, __builtin_return_address(0), \
+                                  false, true)
 // An exchange that takes a lock: 0 became something else.
 #define CAFFE_RACES_LOCK(kind, memory, bytes, takes_lock)                                                    \
   ::cuda_host::race_finder.access(memory, bytes, ::cuda_host::RaceFinder::kind, __builtin_return_address(0), \
@@ -848,8 +854,8 @@ void __tsan_vptr_read(void** memory) { CAFFE_RACES_ACCESS(kRead, memory, sizeof(
 void __tsan_vptr_update(void** memory, void*) { CAFFE_RACES_ACCESS(kWrite, memory, sizeof(void*)); }
 void __tsan_atomic_thread_fence(int) { ::cuda_host::race_finder.fence(); }
 void __tsan_atomic_signal_fence(int) { ::cuda_host::race_finder.fence(true); }
-void __tsan_read_range(void* memory, size_t bytes) { CAFFE_RACES_ACCESS(kRead, memory, bytes); }
-void __tsan_write_range(void* memory, size_t bytes) { CAFFE_RACES_ACCESS(kWrite, memory, bytes); }
+void __tsan_read_range(void* memory, size_t bytes) { CAFFE_RACES_COPY(kRead, memory, bytes); }
+void __tsan_write_range(void* memory, size_t bytes) { CAFFE_RACES_COPY(kWrite, memory, bytes); }
 CAFFE_RACES_PLAIN(1)
 CAFFE_RACES_PLAIN(2)
 CAFFE_RACES_PLAIN(4)

@@ -13,6 +13,8 @@ import pytest
 import torch
 from conftest import ROOT
 
+from cuffi.judging.programs import program, rewritten
+
 NEAREST, TO_ZERO, DOWN, UP = range(4)
 INTEGERS = ("int", "uint", "ll", "ull")
 RANGES = {
@@ -294,3 +296,23 @@ def test_the_host_has_cudas_functions(nvcc, tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     lacking = set(re.findall(r"^(\w+):1:\d+: error", done.stderr, re.M))
     assert not lacking, " ".join(sorted(lacking))
+
+
+INVARIANT = """#include <cuda_runtime.h>
+__global__ void k(int i, float x) {
+  printf("%a %a %a %a ", __int2float_rd(i), __int2float_ru(i), __fadd_rd(1.f, x), __fadd_ru(1.f, x));
+  printf("%a %a\\n", __fdiv_rd(1.f, 3.f), __fdiv_ru(1.f, 3.f));
+}
+int main() { k<<<1, 1>>>(-687194767, 1e-10f); }
+"""
+
+
+def test_a_mode_of_rounding_where_the_operands_do_not_change(tmp_path):
+    """g++ computes such values before the loop over a block's threads, unless it is told."""
+    (tmp_path / "k.cu").write_text(INVARIANT)
+    files = [tmp_path / "k.cu"]
+    built = program(rewritten(files), files, "plain", tmp_path, [])
+    made = [np.float32(float.fromhex(word)) for word in subprocess.check_output([built], text=True).split()]
+    exact = [Fraction(-687194767), 1 + Fraction(float(np.float32(1e-10))), Fraction(1, 3)]
+    for value, down, up in zip(exact, made[::2], made[1::2], strict=True):
+        assert Fraction(float(down)) < value < Fraction(float(up)) and up == np.nextafter(down, np.float32(9))

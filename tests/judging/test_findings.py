@@ -59,3 +59,24 @@ def test_a_warning_is_no_mistake():
     assert gravest([allowed]) == ("barrier", 0)
     assert gravest([allowed, Finding("hang", "")]) == ("hang", 3)
     assert gravest([allowed, Finding("unset", "")]) == ("unset", 1)
+
+
+def test_what_depends_on_invented_arguments():
+    """A count of 0, indices that repeat, and memory whose size nobody said give no verdict."""
+    race = "race\t/no.so\tk\twritten twice\tglobal\t{}\t0x9\t0\t1\t64\t3\t4\n"
+    log = "JUDGE begin: {} {} {}\n"
+    repeated = log.format(61, 0, 1) + race.format("0x8") + log.format(61, 2, 1) + race.format("0x8")
+    (one,) = of_log(repeated)[0]
+    assert one.kind == "incomplete" and "this would be race" in one.text
+    assert [f.kind for f in of_log(repeated + log.format(61, 1, 1) + race.format("0x8"))[0]] == ["race"]
+    assert [f.kind for f in of_log(log.format(61, 2, 0) + race.format("0x8"))[0]] == ["race"]
+    assert [f.kind for f in of_log(log.format(0, 0, 0) + race.format("0x8"))[0]] == ["incomplete"]
+    fault = "told\t/no.so\tk\tfault\t0x10\t3\t32\tuses memory that is not there, at address (nil)\n"
+    assert [f.kind for f in of_log(log.format(61, 1, 0) + fault)[0]] == ["incomplete"]
+    errors = "JUDGE begin: 61 {} 1\n/s/k.cu:4:7: runtime error: {}\n"
+    index = "index 64 out of bounds for type 'int [64]'"
+    kinds = {0: "bounds", 1: "incomplete"}
+    for pattern, kind in kinds.items():
+        (one,) = of_run(Ran(1, "", errors.format(pattern, index)), ["/s/k.cu"], 5)
+        assert one.kind == kind
+    assert of_run(Ran(1, "", errors.format(0, "division by zero")), ["/s/k.cu"], 5)[0].kind == "incomplete"

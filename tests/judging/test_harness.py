@@ -1,6 +1,10 @@
 """The main() that a file of kernels gets."""
 
+import pytest
+
+from cuffi.judge import judge
 from cuffi.judging.harness import harness
+from cuffi.judging.limits import Limits
 from tools.cuda.analysis import Unit
 
 
@@ -11,7 +15,7 @@ def made(text: str) -> str:
 def test_a_kernel_by_its_types():
     text = made("template <typename T, int N>\n__global__ void k(T* a, int n) { a[threadIdx.x] = n; }\n")
     assert "decltype(&k<float, 32>)" in text and "k<float, 32>(argument0, argument1)" in text
-    assert "configure(grid, dim3(judge::threads(64)), 0)" in text
+    assert "configure(dim3(1), dim3(judge::threads(64)), 0)" in text
 
 
 def test_a_block_as_large_as_the_shared_array():
@@ -25,3 +29,49 @@ def test_a_block_as_large_as_the_shared_array():
 def test_a_launcher_instead_of_its_kernel():
     text = made("__global__ void k(int* a) {}\nvoid solve(int* a, int n) { k<<<n, 32>>>(a); }\n")
     assert '"solve"' in text and '"k"' not in text
+
+
+def test_names_in_namespaces():
+    text = made(
+        "namespace a { namespace {\n__global__ void k(int* x) {}\n} namespace b {\nvoid f(int n) {}\n} }\n"
+    )
+    assert "&a::k)" in text and "a::k(argument0)" in text
+
+
+@pytest.mark.parametrize(
+    "body, shape",
+    [
+        ("a[blockIdx.x] = 1;", "dim3(grid.x), dim3(1)"),
+        ("a[blockIdx.y * blockDim.y + threadIdx.y] = 1;", "dim3(1, grid.x), dim3(1, judge::threads(8))"),
+        ("a[at()] = 1;", "dim3(grid.x), dim3(judge::threads(64))"),
+        ("CUDA_KERNEL_LOOP(i, n) a[i] = 1;", "dim3(grid.x), dim3(judge::threads(64))"),
+    ],
+)
+def test_a_launch_has_the_axes_that_the_code_asks_for(body, shape):
+    helper = "__device__ int at() { return blockIdx.x * blockDim.x + threadIdx.x; }\n" * ("at()" in body)
+    assert f"configure({shape}, 0)" in made(f"{helper}__global__ void k(int* a, int n) {{ {body} }}\n")
+
+
+def test_kernels_alone_whose_arguments_do_not_fit(tmp_path):
+    """An index that is there once, and dimensions that are multiplied, are no mistakes; the first kernel is one."""
+    file = tmp_path / "k.cu"
+    file.write_text(
+        """__global__ void scatter(float* out, const int* at, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[at[i]] += 1;
+}
+__global__ void sum(const float* x, float* y, int n, int c, int h, int w) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) for (int k = 0; k < c * h * w; ++k) y[i] += x[i * c * h * w + k];
+}
+__global__ void part(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[1 << 29];
+}
+"""
+    )
+    said = judge([file], limits=Limits(60))
+    assert said["verdict"] == "incomplete" and said["ran"] == ["part", "scatter", "sum"], said
+    assert {one["kernel"] for one in said["findings"] if one["kernel"]} == {"scatter", "part"}
+    file.write_text(file.read_text().replace("out[at[i]] += 1", "out[at[i] / 2] += 1"))
+    assert judge([file], limits=Limits(60))["verdict"] == "race"

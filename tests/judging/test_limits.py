@@ -81,3 +81,7 @@ def test_a_judge_that_is_killed_ends_its_program(tmp_path):
     while program.exists() and program.read_text().rpartition(") ")[2][0] != "Z" and time.monotonic() < end:
         time.sleep(0.01)
     assert not program.exists() or program.read_text().rpartition(") ")[2][0] == "Z"
+
+
+def test_a_program_that_kills_its_parent_does_not_kill_the_judge(tmp_path):
+    assert ran("import os; os.kill(os.getppid(), 9)", tmp_path).status == -9

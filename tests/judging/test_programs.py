@@ -1,9 +1,11 @@
 """A .cu becomes a program."""
 
 import os
+import re
 import subprocess
 
 import pytest
+from support.workshop import FIXTURES
 
 from cuffi.judging.programs import NotBuilt, program, rewritten
 
@@ -14,7 +16,7 @@ def test_kernels_and_main(tmp_path):
     file = tmp_path / "k.cu"
     file.write_text(MAIN)
     unbuilt = rewritten([file])
-    assert unbuilt.kernels == ["k"] and unbuilt.has_main and list(unbuilt.texts) == ["judged0.cpp"]
+    assert unbuilt.kernels == ["k"] and unbuilt.has_main and list(unbuilt.texts) == unbuilt.sources
 
 
 def test_options_and_errors(tmp_path):
@@ -62,3 +64,62 @@ def test_threads_that_go_on_do_not_wait_for_each_other(tmp_path):
         [built], capture_output=True, text=True, env=os.environ | {"CAFFE_RACES": "/dev/null"}
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [([], ""), (["-DUSE_PTX=2"], "undecided.cu:16:.*inline PTX"), (["-DUSE_CUBLAS"], "cublas")],
+)
+def test_what_only_a_gpu_runs_in_a_branch_of_an_unknown_macro(options, words, tmp_path):
+    file = tmp_path / "undecided.cu"
+    file.write_bytes((FIXTURES / "rewrite" / "undecided.cu").read_bytes() + b"int main() {}\n")
+    if not words:
+        assert program(rewritten([file]), [file], "plain", tmp_path / "one", options).exists()
+        return
+    with pytest.raises(NotBuilt) as error:
+        program(rewritten([file]), [file], "plain", tmp_path / "one", options)
+    assert re.search(words, "\n".join(error.value.lines)), error.value.lines
+
+
+def test_headers_of_the_project_are_rewritten(tmp_path):
+    """A kernel in a header of another folder, of an include folder, and of a folder that -I names."""
+    for folder in ("src", "common", "include", "own"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / ".git").mkdir()
+    names = {"common/a.cuh": "a", "include/b.cuh": "b", "own/c.cuh": "c"}
+    for file, name in names.items():
+        (tmp_path / file).write_text(f"__global__ void {name}(int* x) {{ x[threadIdx.x] += 1; }}\n")
+    (tmp_path / "src" / "k.cu").write_text(
+        '#include <cuda_runtime.h>\n#include "../common/a.cuh"\n#include <b.cuh>\n#include "c.cuh"\n'
+        "int main() {\n  int* x; cudaMallocManaged(&x, 32); cudaMemset(x, 0, 32);\n"
+        '  a<<<1, 8>>>(x), b<<<1, 8>>>(x), c<<<1, 8>>>(x);\n  printf("%d\\n", x[7]);\n}\n'
+    )
+    files, options = [tmp_path / "src" / "k.cu"], [f"-I{tmp_path / 'own'}"]
+    unbuilt = rewritten(files, options)
+    assert unbuilt.kernels == ["a", "b", "c"]
+    built = program(unbuilt, files, "plain", tmp_path / "made", options)
+    assert subprocess.check_output([built]) == b"3\n"
+
+
+def test_files_of_one_name_in_two_folders(tmp_path):
+    for folder, value in (("one", 1), ("two", 2)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "value.h").write_text(f"static int value() {{ return {value}; }}\n")
+        (tmp_path / folder / "k.cu").write_text(f'#include "value.h"\nint {folder}() {{ return value(); }}\n')
+    (tmp_path / "main.cu").write_text("int one(), two();\nint main() { return 10 * one() + two(); }\n")
+    files = [tmp_path / "main.cu", tmp_path / "one" / "k.cu", tmp_path / "two" / "k.cu"]
+    assert subprocess.call([program(rewritten(files), files, "plain", tmp_path / "made", [])]) == 12
+
+
+@pytest.mark.parametrize("after", ["", "cudaDeviceSynchronize(); k<<<1, 8>>>(x);"])
+def test_a_kernel_that_is_not_rewritten_is_no_launch(after, tmp_path):
+    """A header outside of the project: its kernel would run once, as a plain function."""
+    (tmp_path / "project" / ".git").mkdir(parents=True)
+    (tmp_path / "far.cuh").write_text("__global__ void k(int* x) { x[threadIdx.x] = 1; }\n")
+    (tmp_path / "project" / "k.cu").write_text(
+        f"#include FAR\nint main() {{ int* x; cudaMalloc(&x, 32); k<<<1, 8>>>(x); {after} }}\n"
+    )
+    files, options = [tmp_path / "project" / "k.cu"], [f'-DFAR="{tmp_path / "far.cuh"}"']
+    built = program(rewritten(files), files, "plain", tmp_path / "made", options)
+    done = subprocess.run([built], capture_output=True, text=True)
+    assert done.returncode and "a kernel was launched that is not rewritten" in done.stderr

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from .branches import Choice, choose
@@ -50,6 +51,7 @@ class Lexed:
     directives  live directives without the conditionals
     conditions  live #if, #ifdef, #ifndef and #elif
     choices     how conditions that ask for nvcc are read (branches.py), by their offsets
+    undecided   the parts of the text that an #if decides whose macros are not known
     imbalances  places where the brackets may not match
     """
 
@@ -60,6 +62,7 @@ class Lexed:
         self.directives: list[Directive] = []
         self.conditions: list[Directive] = []
         self.imbalances: list[Imbalance] = []
+        self.undecided: list[tuple[int, int]] = []
         self._newlines = [m.start() for m in re.finditer("\n", text)]
         every = list(items(text))
         self.choices = choose(every, defined) if defined.get("CAFFE_HOST_BACKEND") else {}
@@ -75,9 +78,13 @@ class Lexed:
         choice = self.choices.get(directive.start, Choice(self._defined, 0))
         return 1 if directive.word == "else" else evaluate(directive, choice.defined, choice.arch)
 
+    def is_undecided(self, offset: int) -> bool:
+        return any(start <= offset < end for start, end in self.undecided)
+
     def _keep_live(self, items):
         """Leave out dead branches, and match the brackets of every live branch."""
         stack: list[int] = []  # open brackets, as token indices
+        guards = {first.start for first, second in pairwise(items) if _is_guard(first, second)}
         conditionals: list[_Conditional] = []
         for item in items:
             live = not conditionals or conditionals[-1].live
@@ -95,10 +102,12 @@ class Lexed:
                 if item.word != "endif":
                     if top.outer and item.word == "elif":
                         self.conditions.append(item)
-                    top.next_branch(self.value(item), self._refused(item))
+                    top.next_branch(item, self.value(item), self._refused(item))
                     stack[:] = top.entry
                     continue
                 conditionals.pop()
+                if top.doubt is not None and top.start not in guards:
+                    self.undecided.append((top.doubt, item.end))
                 exits = top.exits + ([] if top.decided or not top.outer else [top.entry])
                 stack[:] = exits[0] if exits else top.entry
                 shapes = {tuple(self.tokens[i].text for i in exit) for exit in exits}
@@ -161,6 +170,14 @@ def items(text: str):
         yield Directive(word or "", tokens, start, len(text))
 
 
+def _is_guard(first: Token | Directive, second: Token | Directive) -> bool:
+    """Do these begin a header: #ifndef NAME, #define NAME?"""
+    words = [
+        (one.word, [t.text for t in one.tokens[:1]]) for one in (first, second) if isinstance(one, Directive)
+    ]
+    return len(words) == 2 and (words[0][0], words[1]) == ("ifndef", ("define", words[0][1]))
+
+
 class _Conditional:
     """One #if ... #endif while it is being read."""
 
@@ -168,8 +185,11 @@ class _Conditional:
         self.start, self.outer = directive.start, outer
         self.entry, self.exits = list(stack), []
         self.decided = False  # a branch is certainly compiled, so all later branches are dead
-        self.next_branch(value, refused)
+        self.doubt: int | None = None  # where the first branch begins that may be compiled or not
+        self.next_branch(directive, value, refused)
 
-    def next_branch(self, value: int | None, refused: bool):
+    def next_branch(self, directive: Directive, value: int | None, refused: bool):
+        if value is None and self.doubt is None:
+            self.doubt = directive.start
         self.live = self.outer and not self.decided and value != 0 and not refused
         self.decided = self.decided or bool(value)

@@ -21,6 +21,7 @@ class Rewriter:
 
     # The macros that the compiler defines.
     defined = IS_DEFINED
+    watched = False  # for the race finder
 
     def __init__(self, source: Source):
         self.source, self.text = source, source.text
@@ -61,6 +62,13 @@ def rewrite(
 ) -> tuple[dict[str, str], list, list[str]]:
     """The texts to write, the problems and the notes. The source's text has the key "", headers their relative path."""
     unit = Unit(read(source_path), source_path, layer, rewriter_class.defined, root=root)
+    return rewrite_unit(unit, rewriter_class, tool, prologue)
+
+
+def rewrite_unit(
+    unit: Unit, rewriter_class, tool: str, prologue: str
+) -> tuple[dict[str, str], list, list[str]]:
+    """The same of files that are read."""
     texts, problems, notes = {}, [], []
     for relative, source in {"": unit.main, **unit.headers}.items():
         rewriter = rewriter_class(unit, source)
@@ -115,7 +123,9 @@ def rewrite_files(tool: str, rewriter_class, arguments: list[str], prologue, not
     parser.add_argument(
         "--root", metavar="FOLDER", help="local headers may lie anywhere in FOLDER, as in the output"
     )
+    parser.add_argument("--watched", action="store_true", help="for the race finder")
     options = parser.parse_args(arguments)
+    rewriter_class.watched = options.watched
     source, output, layer = options.source, options.output, options.caffe and LayerFolder(options.caffe)
     here = os.path.dirname(source) or "."
     folder = os.path.dirname(output) or "."

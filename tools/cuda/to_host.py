@@ -10,6 +10,7 @@ These are rewritten:
     static __shared__ T x;         __shared__ T x;
     __syncthreads()                __syncthreads(__LINE__, 5): its column, by which the launcher knows it
     (int)x, int i = x;             ::cuda_host::to<int>(x), int i = ::cuda_host::to<int>(x); (casts.py)
+    __device__ float2 f(float2 x)  __device__ __attribute__((always_inline)) float2 f(float2 x), for the race finder
     while (*flag == 0);            while (::cuda_host::may_spin() && (*flag == 0));, if flag is volatile
     #include "beside.cuh"          is rewritten as well, into the same place relative to the output
 
@@ -57,6 +58,30 @@ NO_HEADER = (
 )
 
 
+WORDS_OF_FUNCTIONS = {
+    *("__device__", "__host__", "__forceinline__", "__inline__", "inline", "static", "constexpr", "extern"),
+    "const",
+}
+# A type of which no value is a structure.
+SCALAR = re.compile(
+    r"(.*[*&].*|(\s*\b(void|bool|char|short|int|long|unsigned|signed|float|double|size_t|u?int\d+_t|const|volatile)\b)*)\s*",
+    re.DOTALL,
+)
+
+
+def _comes_back(name: str, calls: dict[str, set[str]]) -> bool:
+    """Does a function of this name call itself, maybe by others?"""
+    seen, waiting = set(), list(calls.get(name, ()))
+    while waiting:
+        one = waiting.pop()
+        if one == name:
+            return True
+        if one not in seen:
+            seen.add(one)
+            waiting += calls.get(one, ())
+    return False
+
+
 class HostRewriter(Rewriter):
     """Rewrites one file for the host compiler."""
 
@@ -76,6 +101,8 @@ class HostRewriter(Rewriter):
         for launch in source.launches:
             self._launch(launch)
         self._spinning_loops(unit)
+        if self.watched:
+            self._inlined(unit)
         for function in source.functions:
             if function.words & FOR_DEVICES:
                 tokens = source.lexed.tokens
@@ -100,8 +127,34 @@ class HostRewriter(Rewriter):
             named = re.search('[<"]([^>"\n]+)', self.text[directive.start : directive.end])
             if directive.word != "include" or not named or not NOT_ON_THE_HOST.match(named[1]):
                 continue
+            if source.lexed.is_undecided(directive.start):
+                continue  # g++ says that it has none, if it comes there
             if not os.path.isfile(os.path.join(os.path.dirname(source.path), named[1])):
                 self._refuse(directive.start, NO_HEADER.format(named[1]))
+
+    def _inlined(self, unit: Unit):
+        """Have functions inlined that take or return structures.
+
+        g++ calls the race finder for each access but two: that of a structure which is an argument, and that of where
+        a returned one goes.
+        """
+        names = {function.name for source in unit.sources for function in source.functions}
+        calls: dict[str, set[str]] = {}
+        for source in unit.sources:
+            tokens = source.lexed.tokens
+            for function in source.functions:
+                body = tokens[slice(*(position_from(tokens, at) for at in (function.body, function.end)))]
+                calls.setdefault(function.name, set()).update(t.text for t in body if t.text in names)
+        for function in self.source.functions:
+            if function.is_kernel or "__device__" not in function.words or _comes_back(function.name, calls):
+                continue
+            tokens = self.source.lexed.tokens
+            head = tokens[slice(*(position_from(tokens, at) for at in (function.head, function.at)))]
+            types = [" ".join(t.text for t in head if t.text not in WORDS_OF_FUNCTIONS)]
+            types += [parameter.type for parameter in function.parameters]
+            word = next((t for t in head if t.text == "__device__"), None)
+            if word and any(not SCALAR.fullmatch(one) for one in types):
+                self._edit(word.end, word.end, " __attribute__((always_inline))")
 
     def _kernel(self, function: Function, kernel: Kernel):
         # With [=] and mutable each thread has its own copy of the parameters. A `return` ends only that thread.
@@ -185,13 +238,22 @@ class HostRewriter(Rewriter):
             elif word in ASM and after in ("(", "volatile", "__volatile__"):
                 # Elsewhere it is the processor's own.
                 if in_macro or self._in_device_code(token.start):
-                    self._refuse(token.start, NO_HOST_MEANING["asm"])
+                    self._gpu_only(token, NO_HOST_MEANING["asm"])
             elif word == "texture" and after == "<" and before != "::":
-                self._refuse(token.start, NO_HOST_MEANING["texture"])
+                self._gpu_only(token, NO_HOST_MEANING["texture"])
             elif TEXTURE_FETCH.match(word) and after in ("(", "<") and before not in (".", "->", "::"):
-                self._refuse(token.start, NO_HOST_MEANING["fetch"])
+                self._gpu_only(token, NO_HOST_MEANING["fetch"])
             elif GPU_ONLY.fullmatch(word) and not any(f.name == word for f in self.source.functions):
-                self._refuse(token.start, NO_HOST_MEANING["gpu"].format(word))
+                self._gpu_only(token, NO_HOST_MEANING["gpu"].format(word))
+
+    def _gpu_only(self, token: Token, why: str):
+        """Refuse what only a GPU runs. If an #if decides whose macros nobody knows, the compiler says so."""
+        if self.source.lexed.is_undecided(token.start):
+            self._edit(
+                token.start, token.start, f'_Pragma("GCC error \\"{why.replace(chr(34), chr(39))}\\"") '
+            )
+        else:
+            self._refuse(token.start, why)
 
     # ------------------------------------------------------------------------ loops that wait
 
