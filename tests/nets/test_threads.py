@@ -94,4 +94,4 @@ print("same")
 def test_threads_compute_what_one_computes(tmp_path, run):
     pytest.importorskip("fissix")
     done = python_with_torch.run([sys.executable, "-c", SCRIPT, str(tmp_path)])
-    assert done.returncode == 0 and done.stdout.endswith("same\n"), done.stderr
+    assert done.returncode == 0 and done.stdout.endswith("same\n"), done.stdout + done.stderr

@@ -175,7 +175,6 @@ def test_a_package_of_aotinductor(tmp_path):
         options = {name: value for name, value in QUICK.items() if name in torch._inductor.list_options()}
         torch._inductor.aoti_compile_and_package(program, package_path=package, inductor_configs=options)
     environment = {"PATH": "", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
-    # Not a fork: torch 2.11 crashes there when it loads a package.
     command = [sys.executable, "-c", LOADED, package, values]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (0, "the same\n"), done.stderr
