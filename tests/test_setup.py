@@ -149,6 +149,27 @@ print(top.item())
     assert python(site, script, tmp_path) == "3.0"
 
 
+RACY = "__global__ void sum(const int* x, int* total) { *total += x[threadIdx.x]; }\n"
+
+
+def test_it_judges_away_from_the_checkout(site, tmp_path, cache):
+    """A .cu by both commands, and by pytest's plugin."""
+    (tmp_path / "sum.cu").write_text(RACY)
+    program = 'int main() { sum<<<1, 1>>>(new int[1]{3}, new int[1]{}); printf("ran\\n"); }\n'
+    (tmp_path / "main.cu").write_text("#include <cstdio>\n" + RACY + program)
+    environment = os.environ | {"PYTHONPATH": str(site), "PYTHONSAFEPATH": "1"}
+    said = []
+    for words in (
+        ["cuffi.judge", "sum.cu"], ["cuffi", "judge", "sum.cu"], ["cuffi.run", "main.cu"],
+        ["pytest", "-p", "no:cacheprovider", "--cuffi-judge", "sum.cu"],
+    ):  # fmt: skip
+        command = [sys.executable, "-m", *words]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        said.append((done.returncode, done.stdout + done.stderr))
+    assert [status for status, _ in said] == [1, 1, 0, 1], said
+    assert all("race in kernel sum" in text for _, text in (*said[:2], said[3])) and "ran" in said[2][1], said
+
+
 def test_its_make_builds_a_folder_that_imports_it(site, tmp_path):
     layer = tmp_path / "mine" / "five"
     layer.mkdir(parents=True)

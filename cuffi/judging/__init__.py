@@ -7,3 +7,9 @@
 
 Here nothing imports torch. docs/judge-a-kernel.md is for users.
 """
+
+import sys
+
+from ..loading import toolkit
+
+sys.path.insert(0, str(toolkit.root()))  # before a folder of yours that is called tools

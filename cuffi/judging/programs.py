@@ -13,15 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..loading import toolkit
-from ..loading.headers import Project
-
-sys.path.insert(0, str(toolkit.root()))  # before a folder of yours that is called tools
 from tools.cuda.analysis import Unit
 from tools.cuda.rewrite import rewrite_unit
 from tools.cuda.to_host import HostRewriter
 from tools.files import read
 
+from ..loading import toolkit
+from ..loading.headers import Project
 from .findings import Finding, difference, of_run
 from .harness import harness
 from .limits import Limits, Ran, run
