@@ -79,9 +79,10 @@ def judge(
         if not ran and not findings:
             findings.append(Finding("incomplete", "no kernel ran"))
         elif not ran and not arguments:  # a main() that says how it is used, or takes what is not there
+            takes = isinstance(program, Script) or program.unbuilt.takes_arguments
             findings = [
                 one
-                if one.kind in NO_VERDICT
+                if one.kind in NO_VERDICT or (one.place and not takes)
                 else replace(one, kind="incomplete", text=one.text + NO_ARGUMENTS)
                 for one in findings
             ]

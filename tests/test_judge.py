@@ -357,6 +357,12 @@ def test_kernels_without_a_main(tmp_path):
         ("__global__ void k() {}\nint main() { k<<<1, 1>>>(); return 4; }\n", "wrong-status", 1),
         ("__global__ void k() {}\nint main(int n, char**) { if (n < 2) return 1; }\n", "incomplete", 3),
         (
+            "__global__ void k() {}\nint main(int, char**) { int* a = new int[2]; return a[2]; }\n",
+            "incomplete",
+            3,
+        ),
+        ("__global__ void k() {}\nint main() { int* a = new int[2]; return a[2]; }\n", "undefined", 1),
+        (
             '__global__ void k() {\n#ifdef __CUDA_ARCH__\n  asm("trap;");\n#endif\n}\nint main() { k<<<1, 1>>>(); }\n',
             "refused",
             3,

@@ -65,6 +65,7 @@ class Unbuilt:
     folders: list[str]
     kernels: list[str]
     has_main: bool
+    takes_arguments: bool = False
 
 
 def rewritten(files: list[Path], options: Sequence[str] = ()) -> Unbuilt:
@@ -104,6 +105,7 @@ def rewritten(files: list[Path], options: Sequence[str] = ()) -> Unbuilt:
     functions = [f for unit in units for source in unit.sources for f in source.functions]
     made.kernels = list(dict.fromkeys(f.name for f in functions if f.is_kernel))
     made.has_main = any(f.name == "main" and not f.scope for f in functions)
+    made.takes_arguments = any(f.name == "main" and f.parameters for f in functions)
     if not made.has_main:
         if not made.kernels:
             raise NotBuilt("no-kernel", [f"{files[0]}: no kernel and no main()"])
