@@ -1,10 +1,11 @@
 """Which files and options a build of an extension has."""
 
+import os
 from pathlib import Path
 
 import pytest
 import torch
-from support.workshop import CORE
+from support.workshop import CORE, ROOT
 
 from cuffi.loading import recipe
 from cuffi.old_torch import aten_build, cpp_extension
@@ -55,9 +56,10 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("scaled", &scaled); }
 """
 
 
-def test_a_folder_with_spaces_and_a_comma(session_cache, tmp_path, nvcc, monkeypatch):
-    """nvcc splits what it passes on to the C++ compiler at spaces and commas."""
-    folder = tmp_path / "their files, all"
+def test_a_folder_with_a_name_of_a_shell(session_cache, tmp_path, nvcc, monkeypatch):
+    """nvcc starts the C++ compiler by a shell, and splits what it passes on at commas."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / 'their files, it\'s $(touch ran) `touch ran` "all"'
     (folder / "cuda").mkdir(parents=True)
     (folder / "cuda" / "scale.h").write_text("#define FACTOR 3\n")
     (folder / "cuda" / "scale.cu").write_text(SCALE)
@@ -72,6 +74,8 @@ def test_a_folder_with_spaces_and_a_comma(session_cache, tmp_path, nvcc, monkeyp
     assert module.scaled(torch.ones(2)).tolist() == [3, 3]
     with pytest.raises(RuntimeError, match="at most 32"):
         module.scaled(torch.ones(40))
+    assert sorted(os.listdir(tmp_path)) == [folder.name]
+    assert not list(session_cache.rglob("ran")) and not (ROOT / "ran").exists()
 
 
 def test_each_file_has_its_own_constants(extensions, tmp_path):

@@ -40,14 +40,18 @@ def escaped(words: list[str]) -> str:
 
 
 def through_nvcc(words: list[str]) -> list[str]:
-    """Options for the C++ compiler, as nvcc passes them on. It starts that by a shell, so a space needs quotes."""
+    """Options for the C++ compiler, as nvcc passes them on: it splits at commas, and starts that by a shell."""
+
+    def quoted(word: str) -> str:
+        return shlex.quote(word).replace(",", "\\,")
+
     made = []
     given = iter(words)
     for word in given:
         if word == "-iquote":
-            made += ["-Xcompiler", f'-iquote,"{next(given)}"']
+            made += ["-Xcompiler", f"-iquote,{quoted(next(given))}"]
         elif word.startswith("-f") and not word.startswith(("-fmad=", "-ftz=")):  # these are nvcc's own
-            made += ["-Xcompiler", f'"{word}"']
+            made += ["-Xcompiler", quoted(word)]
         else:
             made.append(word)
     return made
