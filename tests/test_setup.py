@@ -158,15 +158,21 @@ def test_it_judges_away_from_the_checkout(site, tmp_path, cache):
     program = 'int main() { sum<<<1, 1>>>(new int[1]{3}, new int[1]{}); printf("ran\\n"); }\n'
     (tmp_path / "main.cu").write_text("#include <cstdio>\n" + RACY + program)
     environment = os.environ | {"PYTHONPATH": str(site), "PYTHONSAFEPATH": "1"}
+    # Where nobody asks for the judge, its plugin leaves the path alone: `tools` may be a package of yours.
+    (tmp_path / "test_path.py").write_text(
+        "import sys\n\ndef test_it():\n    assert not [p for p in sys.path if p.endswith('_toolkit')]\n"
+        "    assert 'cuffi.judging.plugin' in sys.modules and 'tools' not in sys.modules\n"
+    )
     said = []
     for words in (
         ["cuffi.judge", "sum.cu"], ["cuffi", "judge", "sum.cu"], ["cuffi.run", "main.cu"],
         ["pytest", "-p", "no:cacheprovider", "--cuffi-judge", "sum.cu"],
+        ["pytest", "-p", "no:cacheprovider", "test_path.py"],
     ):  # fmt: skip
         command = [sys.executable, "-m", *words]
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
         said.append((done.returncode, done.stdout + done.stderr))
-    assert [status for status, _ in said] == [1, 1, 0, 1], said
+    assert [status for status, _ in said] == [1, 1, 0, 1, 0], said
     assert all("race in kernel sum" in text for _, text in (*said[:2], said[3])) and "ran" in said[2][1], said
 
 

@@ -4,12 +4,7 @@
     harness.py    a main() for a file that has none
     limits.py     run a program within limits
     findings.py   what the runs found, and the gravest of it
+    rewriters.py  what it takes from tools/
 
 Here nothing imports torch. docs/judge-a-kernel.md is for users.
 """
-
-import sys
-
-from ..loading import toolkit
-
-sys.path.insert(0, str(toolkit.root()))  # before a folder of yours that is called tools

@@ -6,9 +6,8 @@ import math
 import re
 from dataclasses import dataclass
 
-from tools.cases.races import LaneRead, Mistake, Race, parse
-
 from .limits import Ran
+from .rewriters import LaneRead, Mistake, Race, parse
 
 # From the gravest. The last four are no mistakes of the program.
 CLASSES = [

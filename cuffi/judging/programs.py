@@ -13,16 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.cuda.analysis import Unit
-from tools.cuda.rewrite import rewrite_unit
-from tools.cuda.to_host import HostRewriter
-from tools.files import read
-
 from ..loading import toolkit
 from ..loading.headers import Project
 from .findings import Finding, difference, of_run
 from .harness import harness
 from .limits import Limits, Ran, run
+from .rewriters import HostRewriter, Unit, read, rewrite_unit
 
 # races: the finder, unoptimised, because an optimiser removes accesses whose value nobody uses.
 MODES = {
