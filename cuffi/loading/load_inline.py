@@ -139,8 +139,11 @@ def _check(name, cuda_source, declarations) -> None:
 def _defined(macros) -> bytes:
     """The definitions of the caller's macros. tools/new_layer/inline.py reads them, too."""
     given = {} if macros is None else macros
+    # What ends or goes beyond its line would change the next macro.
     if not isinstance(given, Mapping) or not all(
-        isinstance(name, str) and re.fullmatch(r"[A-Za-z_]\w*", name) and "\n" not in str(value)
+        isinstance(name, str)
+        and re.fullmatch(r"[A-Za-z_]\w*", name)
+        and not re.search(r"[\n\r\v\f\0]|/\*|\\\s*\Z", str(value))
         for name, value in given.items()
     ):
         raise CaffeTypeError(
