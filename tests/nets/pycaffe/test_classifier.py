@@ -15,6 +15,7 @@ layer { name: "prob" type: "Flatten" bottom: "pool" top: "prob" }
 
 
 def test_the_classifier_averages_crops(tmp_path):
+    pytest.importorskip("scipy")
     (tmp_path / "a.prototxt").write_text(NET)
     classifier = caffe.Classifier(
         str(tmp_path / "a.prototxt"), None, image_dims=(6, 8), mean=np.array([1.0, 2, 3]), raw_scale=10,
@@ -28,8 +29,7 @@ def test_the_classifier_averages_crops(tmp_path):
 
 
 def test_the_detector_crops_windows_with_context(tmp_path):
-    from PIL import Image
-
+    Image = pytest.importorskip("PIL.Image")
     (tmp_path / "a.prototxt").write_text(NET)
     values = np.random.default_rng(1).integers(0, 255, (20, 30, 3)).astype(np.uint8)
     Image.fromarray(values).save(tmp_path / "a.png")
