@@ -111,7 +111,9 @@ def test_macros_of_the_projects_makefile():
     assert y.tolist() == [4] * 5
 
 
-@pytest.mark.parametrize("macros", [["GPU"], {"a b": 1}, {1: 2}, {"A": "1\n#define B"}, {"A": "1\\"}, {"A": "/*"}])
+@pytest.mark.parametrize(
+    "macros", [["GPU"], {"a b": 1}, {1: 2}, {"A": "1\n#define B"}, {"A": "1\\"}, {"A": "/*"}]
+)
 def test_macros_that_are_none(macros):
     with pytest.raises(CaffeTypeError, match="load_inline: macros: expected values by name"):
         load_inline("m", "__global__ void up(float* x) {}", backends="host", macros=macros)
