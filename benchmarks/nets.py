@@ -1,5 +1,7 @@
 """Whole Caffe nets as `caffe_net` runs them, against the same nets written by hand in torch: forward, training step.
 
+On a GPU three of them are measured under torch.compile, too, both nets compiled.
+
 The prototxts are written here. Both nets have the same weights and give the same result. Where
 LAYERS_DIR also lists a folder with the stock types as ported from a fork (`make port TYPE=all`), the net with all of
 its layers by the fork's own code is measured, too.
@@ -21,7 +23,7 @@ from . import _machine
 from ._machine import GPU
 from ._report import Report, Settings
 from ._timing import in_turns, on_cpu, on_wall
-from .network import TRAINING, settle, training_step
+from .network import COMPILED, EAGER, TRAINING, settle, training_step
 
 GROUP = "nets"
 FORWARD = "forward"
@@ -252,11 +254,12 @@ NETS = {
     "MobileNet": (mobilenet, mobilenet_by_hand, 224, 64),
     "SSD300": (ssd300, lambda side: SSD300(), 300, 16),
 }
+COMPILED_NETS = ("ResNet-50", "MobileNet", "SSD300")
 SMALL = 64  # images' side on a processor: so small that a layer's Python shows
 
 
 def measure(settings: Settings) -> Report:
-    report = Report("Caffe nets, float32, eager: time over that of the net by hand")
+    report = Report("Caffe nets, float32: time over that of the net by hand")
     device = _machine.devices()[0]
     folders = Folders()
     needed = {t for name, net in NETS.items() for t in needs(prototxt(name, 1, net[2]))}
@@ -264,12 +267,20 @@ def measure(settings: Settings) -> Report:
     with torch.backends.cudnn.flags(enabled=True, benchmark=True):
         for name in NETS:
             nets, side = made(name, device, unedited=not missing)
-            for run, batch in runs(name, device):
-                row(report, settings, name, nets, run, torch.randn(batch, 3, side, side, device=device))
+            for mode in modes(name, device, settings):
+                for run, batch in runs(name, device):
+                    images = torch.randn(batch, 3, side, side, device=device)
+                    row(report, settings, mode, name, nets, run, images)
     if missing:
         report.notes.append(f"{UNEDITED}: not measured, no folder of LAYERS_DIR has {', '.join(missing)}.")
     report.notes.append("A training step: zero_grad, forward, loss, backward, SGD with momentum.")
     return report
+
+
+def modes(name: str, device: str, settings: Settings) -> list[str]:
+    # A compilation takes a minute.
+    compiles = device == GPU and name in COMPILED_NETS and not settings.quick
+    return [EAGER, COMPILED] if compiles else [EAGER]
 
 
 def runs(name: str, device: str) -> list[tuple[str, int]]:
@@ -304,13 +315,19 @@ def made(name: str, device: str, unedited: bool) -> tuple[dict[str, nn.Module], 
     return nets, side
 
 
-def row(report: Report, settings: Settings, name: str, nets: dict[str, nn.Module], run: str, images) -> None:
+def row(
+    report: Report, settings: Settings, mode: str, name: str, nets: dict[str, nn.Module], run: str, images
+) -> None:
     device, (batch, _, side, _) = images.device.type, images.shape
-    calls = {contender: step(net, images, run) for contender, net in nets.items()}
+    if mode == COMPILED:
+        torch.compiler.reset()
+        nets = {contender: nets[contender] for contender in (OURS, TORCH)}
+    calls = {contender: step(net, images, run, mode) for contender, net in nets.items()}
     timers = {c: on_wall([call]) if device == GPU else on_cpu([call]) for c, call in calls.items()}
     times = in_turns(timers, seconds=0.5 if settings.quick else 2, most=15 if settings.quick else 60)
     ratio = times.ratio(OURS, TORCH)
     report.row(
+        mode=mode,
         net=name,
         run=run,
         batch=batch,
@@ -319,7 +336,7 @@ def row(report: Report, settings: Settings, name: str, nets: dict[str, nn.Module
         **({"unedited / by hand": times.ratio(UNEDITED, TORCH)} if UNEDITED in nets else {}),
     )
     busy = device == GPU and batch > 1
-    what = f"{name}, {run}, batch {batch}, {side} x {side}: {OURS} / {TORCH}"
+    what = f"{name}, {mode}, {run}, batch {batch}, {side} x {side}: {OURS} / {TORCH}"
     report.figure(what, _machine.here(device), ratio, REACH if busy else None)
 
 
@@ -366,16 +383,17 @@ def outputs(tops) -> list:
     return tops
 
 
-def step(net: nn.Module, images, run: str) -> Callable[[], object]:
+def step(net: nn.Module, images, run: str, mode: str) -> Callable[[], object]:
     """A function without arguments that runs the net once."""
+    call = torch.compile(net) if mode == COMPILED else net
     labels = torch.randint(0, CLASSES, images.shape[:1], device=images.device)
 
     def forward():
         with torch.inference_mode():
-            return net(images)
+            return call(images)
 
     def loss():
-        tops = outputs(net(images))
+        tops = outputs(call(images))
         # SSD's own loss is not compared.
         several = len(tops) > 1
         return sum(top.square().mean() for top in tops) if several else F.cross_entropy(tops[0], labels)
