@@ -211,15 +211,16 @@ def plan(arguments: tuple, allocations: list[Tensor], launches: list[Launched], 
 def allocation(tensor: Tensor) -> tuple:
     """The call that makes a tensor like this one, for src/edge/call_torch.h. ValueError if its strides are unusual.
 
-    The call gets a tensor of the same shape with memory for one element. If torch has a quicker function, its name is
-    returned, too. It is used unless torch.use_deterministic_algorithms asks to fill the memory.
+    If torch has a quicker function, it is returned, too. It is used unless torch.use_deterministic_algorithms asks to
+    fill the memory. A plan holds no tensor: one that is made while torch.compile's CUDA graphs warm up would lie in
+    their memory.
     """
     quick = getattr(torch._C._dynamo.guards, f"_empty_strided_{tensor.device.type}", None)
-    sizes = tuple(tensor.shape), tensor.stride(), tensor.dtype
-    like = torch.empty((), dtype=tensor.dtype, device=tensor.device).expand(tensor.shape)
+    shape, dtype = tuple(tensor.shape), tensor.dtype
     for layout in (torch.contiguous_format, torch.channels_last, torch.channels_last_3d):
         if tensor.is_contiguous(memory_format=layout):
-            return torch.empty_like, (like,), {"memory_format": layout}, quick, sizes
+            named = {"dtype": dtype, "device": tensor.device, "memory_format": layout}
+            return torch.empty, (shape,), named, quick, (shape, tensor.stride(), dtype)
     raise ValueError("unusual strides")
 
 

@@ -54,7 +54,7 @@ def test_a_hit_starts_nothing_and_is_quick(monkeypatch):
 def test_ten_processes_build_once(own_cache, compiler):
     compiler.hold.touch()
     processes = [Fork(loads(3)) for _ in range(10)]
-    wait_for(lambda: compiler.starts)
+    wait_for(lambda: compiler.starts, processes[0])
     time.sleep(0.5)
     compiler.hold.unlink()
     for process in processes:
@@ -66,7 +66,7 @@ def test_ten_processes_build_once(own_cache, compiler):
 def test_a_killed_process_leaves_nothing_harmful(own_cache, compiler):
     compiler.hold.touch()
     process = Fork(loads(4))
-    wait_for(lambda: compiler.starts)
+    wait_for(lambda: compiler.starts, process)
     process.send_signal(signal.SIGKILL)  # SIGKILL: make and its compiler live on
     process.communicate()
     waiting = Fork(loads(4))

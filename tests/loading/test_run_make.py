@@ -61,7 +61,7 @@ def test_ctrl_c_stops_the_compilers(own_cache, compiler):
     # As in a terminal: a shell starts what runs in its background with Ctrl-C ignored, the suite for one.
     heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     process = Fork(heard + loads(5))
-    wait_for(lambda: compiler.starts)
+    wait_for(lambda: compiler.starts, process)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=30)
     assert "KeyboardInterrupt" in error
@@ -90,7 +90,7 @@ def test_a_line_turns_in_a_terminal(own_cache):
             break
         seen += chunk
     os.close(control)
-    assert process.communicate()[0] == "9.0 9.0 9.0\n"
     text = seen.decode()
+    assert process.communicate()[0] == "9.0 9.0 9.0\n", text
     assert "building fills" in text and "CXX fills/fills.cu" in text
     assert text.endswith(" \r")  # the line is wiped

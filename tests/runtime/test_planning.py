@@ -12,6 +12,7 @@ from support.workshop import Fork
 from torch import Tensor
 
 from cuffi.runtime import extension, operator
+from cuffi.runtime.planning import allocation
 
 CPU, CUDA = 1, 2  # DLPack's
 
@@ -66,6 +67,16 @@ def test_a_plans_gpu_is_current_while_it_runs(exchanged, planned, device_type, d
     planned.operator.short.add((x,), empty_plan(device_type, device))
     assert planned(x) is None
     assert exchanged == wanted
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_a_plans_allocation_holds_no_memory(layout):
+    """Else memory of torch's CUDA graphs, if the plan is made while these warm up."""
+    like = torch.empty(2, 3, 4, 5, dtype=torch.float16).contiguous(memory_format=layout)
+    make, arguments, named, quick, quick_arguments = allocation(like)
+    assert not any(isinstance(v, Tensor) for v in (*arguments, *named.values(), *quick_arguments))
+    for made in (make(*arguments, **named), quick(*quick_arguments)):
+        assert (made.shape, made.stride(), made.dtype) == (like.shape, like.stride(), like.dtype)
 
 
 def test_what_goes_wrong_in_a_plan_of_another_gpu_is_said(exchanged, planned):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.workshop import CORE, made_once
+from support.workshop import CORE, Fork, made_once
 
 from cuffi import load_inline
 from cuffi.loading import loaded, recipe
@@ -133,9 +133,11 @@ assert top.tolist() == [{value}] * 3
 """
 
 
-def wait_for(condition, seconds: float = 60):
+def wait_for(condition, process: Fork, seconds: float = 60):
+    """Wait for what the process is to do."""
     end = time.monotonic() + seconds
     while not condition():
+        assert process.poll() is None, process.communicate()
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.02)
 

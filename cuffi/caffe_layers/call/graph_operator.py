@@ -33,7 +33,9 @@ class GraphOperator:
         self.pools: dict[str, Pool] = {}
         name, library = name_and_library(module, type)
         how = "str parameter, bool training, str? mode, str varying"
-        tags = (torch.Tag.pt2_compliant_tag,)
+        # A layer may keep memory from its first call and read the host's, so torch's CUDA graphs leave it outside.
+        outside = getattr(torch.Tag, "cudagraph_unsafe", None)  # since torch 2.9
+        tags = (torch.Tag.pt2_compliant_tag, *((outside,) if outside else ()))
         library.define(f"{type}(Tensor[] bottoms, Tensor[] blobs, {how}) -> Tensor[]", tags=tags)
         library.define(
             f"{type}_backward(Tensor[] bottoms, Tensor[] blobs, Tensor[] tops, Tensor[] top_diffs, bool[] wanted, "
