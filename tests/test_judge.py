@@ -452,17 +452,17 @@ __global__ void use(const int* at, int* out, int* turn) {
 }
 int main() {
   int *at, *out, last;
-  cudaMalloc(&at, 4000); cudaMalloc(&out, 4008); cudaMemset(out, 0, 4008);
-  fill<<<1000, 1>>>(at);
-  use<<<1000, 1>>>(at, out, out + 1001);
-  cudaMemcpy(&last, out + 1000, 4, cudaMemcpyDeviceToHost);
+  cudaMalloc(&at, 800); cudaMalloc(&out, 808); cudaMemset(out, 0, 808);
+  fill<<<200, 1>>>(at);
+  use<<<200, 1>>>(at, out, out + 201);
+  cudaMemcpy(&last, out + 200, 4, cudaMemcpyDeviceToHost);
   printf("%d\\n", last);
-  return last != 1000;
+  return last != 200;
 }
 """
     )
     said = judge([file], blocks=8)
-    assert said["verdict"] == "ok" and said["output"] == "1000\n", said
+    assert said["verdict"] == "ok" and said["output"] == "200\n", said
 
 
 def test_a_launch_that_is_refused(tmp_path):

@@ -183,8 +183,8 @@ def settings_for(
 
 
 def _architectures() -> str:
-    """The architectures of this machine's GPUs."""
-    if not torch.cuda.is_available():
+    """The architectures of the GPUs that this process can use: in a fork of one that has used a GPU there are none."""
+    if not torch.cuda.is_available() or torch.cuda._is_in_bad_fork():
         return ""
     found = {torch.cuda.get_device_capability(i) for i in range(torch.cuda.device_count())}
     return " ".join(f"sm_{major}{minor}" for major, minor in sorted(found))

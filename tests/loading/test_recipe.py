@@ -1,6 +1,7 @@
 """What decides whether a layer is built again."""
 
 import pytest
+import torch
 from support.load import QUICK_FILL
 
 from cuffi import load_inline
@@ -30,3 +31,12 @@ def test_what_a_key_consists_of(own_cache, tmp_path, monkeypatch):
     assert built()
     compiler.write_text("\n")
     assert built()
+
+
+def test_a_fork_of_a_process_that_used_a_gpu_builds_for_the_host(monkeypatch):
+    """A DataLoader's worker. torch refuses to tell it about the GPUs."""
+    monkeypatch.delenv("ARCH", raising=False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "_is_in_bad_fork", lambda: True)
+    _, backends = recipe.settings_for("load", None, None)
+    assert backends == ("host",)

@@ -1,6 +1,7 @@
 """Caffe layers as operators: torch.compile without a graph break, torch.export, fake tensors, torch.jit.trace."""
 
 import io
+import signal
 import subprocess
 import sys
 
@@ -165,6 +166,16 @@ QUICK = {
 
 
 @pytest.mark.filterwarnings("ignore")  # torch's own, about its own
+def torch_loads_its_own(folder) -> bool:
+    """Can a process load a package without anything of ours? On one machine torch 2.11 cannot."""
+    package = str(folder / "plain.pt2")
+    with torch.no_grad():
+        program = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+        torch._inductor.aoti_compile_and_package(program, package_path=package)
+    command = [sys.executable, "-c", "import sys, torch; torch._inductor.aoti_load_package(sys.argv[1])", package]
+    return not subprocess.run(command, capture_output=True, timeout=300).returncode
+
+
 def test_a_package_of_aotinductor(tmp_path):
     """A native and a Caffe layer, in a process without a compiler."""
     model, x = torch.nn.Sequential(Sigmoid(), Normalize(norm_param={})), torch.randn(1, 3, 4, 4)
@@ -177,6 +188,8 @@ def test_a_package_of_aotinductor(tmp_path):
     environment = {"PATH": "", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
     command = [sys.executable, "-c", LOADED, package, values]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    if done.returncode == -signal.SIGSEGV and not torch_loads_its_own(tmp_path):
+        pytest.skip("torch's loader ends by a segmentation fault for a package of torch's operators alone, too")
     assert (done.returncode, done.stdout) == (0, "the same\n"), done.stderr
 
 
