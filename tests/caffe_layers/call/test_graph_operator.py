@@ -172,7 +172,12 @@ def torch_loads_its_own(folder) -> bool:
     with torch.no_grad():
         program = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
         torch._inductor.aoti_compile_and_package(program, package_path=package)
-    command = [sys.executable, "-c", "import sys, torch; torch._inductor.aoti_load_package(sys.argv[1])", package]
+    command = [
+        sys.executable,
+        "-c",
+        "import sys, torch; torch._inductor.aoti_load_package(sys.argv[1])",
+        package,
+    ]
     return not subprocess.run(command, capture_output=True, timeout=300).returncode
 
 
@@ -189,7 +194,9 @@ def test_a_package_of_aotinductor(tmp_path):
     command = [sys.executable, "-c", LOADED, package, values]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     if done.returncode == -signal.SIGSEGV and not torch_loads_its_own(tmp_path):
-        pytest.skip("torch's loader ends by a segmentation fault for a package of torch's operators alone, too")
+        pytest.skip(
+            "torch's loader ends by a segmentation fault for a package of torch's operators alone, too"
+        )
     assert (done.returncode, done.stdout) == (0, "the same\n"), done.stderr
 
 
