@@ -3,7 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
-from .workshop import ROOT
+ROOT = Path(__file__).resolve().parents[2]
 
 FILE = ROOT / "tests" / "seconds.txt"
 # A folder has grown by so much of its time, and by so much of the suite's: a few tests vary by more than a tenth.
@@ -15,14 +15,14 @@ def read(text: str) -> dict[str, float]:
     return {folder: float(seconds) for folder, seconds in rows}
 
 
-def grown(took: dict[str, float], before: dict[str, float]) -> list[str]:
-    """A line for each folder that takes a larger share of the suite. Shares do not depend on the machine."""
+def grown(took: dict[str, float], before: dict[str, float], file=FILE, of_itself=OF_ITSELF) -> list[str]:
+    """A line for each folder that takes a larger share of the whole. Shares do not depend on the machine."""
     total, total_before = sum(took.values()), sum(before.values())
     lines = []
     for folder, seconds in sorted(took.items()):
         expected = before.get(folder, 0) * total / total_before if total_before else seconds
-        if seconds > (1 + OF_ITSELF) * expected and seconds - expected > OF_ALL * total:
-            lines.append(f"{folder} took {seconds:.0f} s, {expected:.0f} s by tests/seconds.txt")
+        if seconds > (1 + of_itself) * expected and seconds - expected > OF_ALL * total:
+            lines.append(f"{folder} took {seconds:.0f} s, {expected:.0f} s by {file.relative_to(ROOT)}")
     return lines
 
 
