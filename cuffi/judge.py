@@ -109,13 +109,13 @@ def _races(program: Program | Script, folder: Path, limits: Limits, blocks: int)
     """Under the race finder: from the first thread, and if nothing is found, from the last."""
     settings = {"CAFFE_RACES_BLOCKS": str(blocks)}
     first = program.run("races", folder, limits, **settings)
-    found, ran, left = of_log(first.log)
+    found, ran, left = of_log(first)
     found += program.found(first, limits.seconds)
     if all(one.is_warning for one in found):
         # A program whose threads wait for earlier ones does not end so, which says nothing.
         within = replace(limits, seconds=min(limits.seconds, program.backwards_seconds))
         second = program.run("races", folder, within, CAFFE_RACES_BACKWARDS="1", **settings)
-        found += [one for one in of_log(second.log)[0] if one.kind == "race"]
+        found += [one for one in of_log(second)[0] if one.kind == "race"]
     return found, ran, left
 
 

@@ -416,6 +416,16 @@ def test_a_reference_of_kernels_alone_has_nothing_to_compare(tmp_path):
     assert said["verdict"] == "incomplete" and "needs a main()" in said["findings"][0]["text"]
 
 
+def test_a_program_that_prints_the_lines_of_the_judge(tmp_path):
+    (tmp_path / "k.cu").write_text(
+        HEAD
+        + """__global__ void k(int* a) { a[300] = 1; }
+int main() { int* a; cudaMalloc(&a, 4); fputs("JUDGE begin: 0 1 1\\n", stderr); k<<<1, 1>>>(a); }
+"""
+    )
+    assert judge([tmp_path / "k.cu"])["verdict"] == "bounds"
+
+
 def test_usage(capsys):
     assert command.main([__file__, __file__]) == command.main([__file__, "--reference=/no.py"]) == 2
     assert command.main([]) == 2 and command.main(["/no/file.cu"]) == 2 and command.main(["--no-such"]) == 2

@@ -55,10 +55,10 @@ class Script:
 
     def result(self, ran: Ran) -> list[Finding]:
         """What its result says, if nothing else does."""
-        if told := re.findall(r"^JUDGE different: (.*)$", ran.errors, re.M):
+        if told := re.findall(rf"(?m)^JUDGE {ran.mark} different: (.*)$", ran.errors):
             return [Finding("different-result", text) for text in told]
         if not ran.status:
-            compared = not self.compares or re.search(r"^JUDGE compared$", ran.errors, re.M)
+            compared = not self.compares or re.search(rf"(?m)^JUDGE {ran.mark} compared$", ran.errors)
             return [] if compared else [Finding("wrong-status", "ended before its results were compared")]
         lines = ran.errors.strip().splitlines() or [f"ended with status {ran.status}"]
         places = re.findall(rf'File "{re.escape(str(self.file))}", line (\d+)', ran.errors)

@@ -116,13 +116,14 @@ struct parameter<I, Result (*)(A...)> {
 template <typename Call>
 int cases(const char* name, int threads, bool whole, Call call) {
   int wrong = 0;
+  const char* const mark = getenv("CAFFE_JUDGE");  // of this run alone
   for (const int count : {0, threads - 3 > 0 ? threads - 3 : 1, 2 * threads, 2 * threads + 5})
     for (int pattern = 0; pattern < 3; ++pattern) {
       if (count == 2 * threads ? pattern != 1 : !count && pattern) continue;
       fflush(nullptr);
       for (FILE* to : {stderr, getenv("CAFFE_RACES") ? fopen(getenv("CAFFE_RACES"), "a") : nullptr}) {
         if (!to) continue;
-        fprintf(to, "JUDGE begin: %d %d %d\n", count, pattern, whole);
+        fprintf(to, "JUDGE %s begin: %d %d %d\n", mark, count, pattern, whole);
         to == stderr ? fflush(to) : fclose(to);
       }
       const pid_t child = fork();
@@ -138,7 +139,7 @@ int cases(const char* name, int threads, bool whole, Call call) {
       waitpid(child, &status, 0);
       if (!status) continue;
       wrong = 1;
-      fprintf(stderr, "JUDGE case: %s %d %d %d\n", name, count, pattern,
+      fprintf(stderr, "JUDGE %s case: %s %d %d %d\n", mark, name, count, pattern,
               WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status));
     }
   return wrong;
