@@ -311,14 +311,6 @@ def test_the_lesson(name, capsys):
     assert "within one warp" in text or name != "volatile_reduction"
 
 
-def test_accesses_of_structures():
-    """g++ tells the finder of none where a function takes or returns one, if the function is not inlined."""
-    said = judge([FIXTURES / "judge" / "structures.cu"], limits=Limits(60))
-    told = {one["kernel"]: one["text"] for one in said["findings"] if one["kind"] == "race"}
-    assert len(said["ran"]) == 31 and set(said["ran"]) == set(told), set(said["ran"]) - set(told)
-    assert all(text.count("structures.cu:") == 2 for text in told.values()), told
-
-
 def test_a_device_variable_is_named(tmp_path):
     file = tmp_path / "k.cu"
     file.write_text(

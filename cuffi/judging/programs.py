@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..loading import toolkit
@@ -62,6 +62,7 @@ class Unbuilt:
     kernels: list[str]
     has_main: bool
     takes_arguments: bool = False
+    not_watched: list[str] = field(default_factory=list)
 
 
 def rewritten(files: list[Path], options: Sequence[str] = ()) -> Unbuilt:
@@ -92,10 +93,11 @@ def rewritten(files: list[Path], options: Sequence[str] = ()) -> Unbuilt:
             unit = Unit(read(str(file)), str(file), None, HostRewriter.defined, find, root=str(root))
         except OSError as error:
             raise NotBuilt("not-built", [f"{file}: {error.strerror}"]) from error
-        texts, problems, _ = rewrite_unit(unit, Watched, "cuffi.judge", "")
+        texts, problems, notes = rewrite_unit(unit, Watched, "cuffi.judge", "")
         if problems:
             raise NotBuilt("refused", [str(problem) for problem in problems[:3]])
         units.append(unit)
+        made.not_watched += notes
         made.sources.append(str(file.parent.relative_to(root) / f"judged{number}.cpp"))
         made.texts |= {name or made.sources[-1]: text for name, text in texts.items()}
     functions = [f for unit in units for source in unit.sources for f in source.functions]
@@ -125,7 +127,7 @@ class Program:
         self.files, self.arguments, self.options, self.reference = files, arguments, options, reference
         self.unbuilt = rewritten(files, options)
         self.kernels, self.built = self.unbuilt.kernels, dict[str, Path]()
-        self.not_judged = [] if self.unbuilt.has_main else [UNBOUNDED]
+        self.not_judged = self.unbuilt.not_watched + ([] if self.unbuilt.has_main else [UNBOUNDED])
         if reference and not self.unbuilt.has_main:
             raise NotBuilt("incomplete", [f"{files[0]}: --reference needs a main() that prints"])
 
