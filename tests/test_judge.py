@@ -408,16 +408,6 @@ def test_a_reference_of_kernels_alone_has_nothing_to_compare(tmp_path):
     assert said["verdict"] == "incomplete" and "needs a main()" in said["findings"][0]["text"]
 
 
-def test_a_program_that_prints_the_lines_of_the_judge(tmp_path):
-    (tmp_path / "k.cu").write_text(
-        HEAD
-        + """__global__ void k(int* a) { a[300] = 1; }
-int main() { int* a; cudaMalloc(&a, 4); fputs("JUDGE begin: 0 1 1\\n", stderr); k<<<1, 1>>>(a); }
-"""
-    )
-    assert judge([tmp_path / "k.cu"])["verdict"] == "bounds"
-
-
 def test_usage(capsys):
     assert command.main([__file__, __file__]) == command.main([__file__, "--reference=/no.py"]) == 2
     assert command.main([]) == 2 and command.main(["/no/file.cu"]) == 2 and command.main(["--no-such"]) == 2
@@ -427,8 +417,10 @@ def test_usage(capsys):
 def test_arguments_and_blocks_that_did_not_run(tmp_path):
     file = tmp_path / "k.cu"
     file.write_text(
-        HEAD + "__global__ void k(int* a) { a[blockIdx.x] = 1; }\n__global__ void other() {}\n"
-        "int main(int count, char** words) { int* a; cudaMalloc(&a, 4096); k<<<atoi(words[1]), 1>>>(a); }\n"
+        HEAD + "__global__ void k(int* a) { for (int i = 0; i < 2000; ++i) a[blockIdx.x] += 1; }\n"
+        "__global__ void other() {}\n"
+        "int main(int count, char** words) { int* a; cudaMalloc(&a, 4096); cudaMemset(a, 0, 4096);"
+        " k<<<atoi(words[1]), 1>>>(a); }\n"
     )
     said = judge([file], ["1000"], blocks=8)
     assert said["verdict"] == "ok" and said["ran"] == ["k"]
@@ -444,7 +436,7 @@ def test_blocks_that_are_not_watched_run(tmp_path):
     file.write_text(
         HEAD
         + """
-__global__ void fill(int* at) { at[blockIdx.x] = blockIdx.x + 1; }
+__global__ void fill(int* at) { for (int i = 0; i < 2000; ++i) at[blockIdx.x] += i ? 0 : blockIdx.x + 1; }
 __global__ void use(const int* at, int* out, int* turn) {
   while (atomicAdd(turn, 0) < blockIdx.x) {}
   __threadfence();
@@ -454,7 +446,7 @@ __global__ void use(const int* at, int* out, int* turn) {
 }
 int main() {
   int *at, *out, last;
-  cudaMalloc(&at, 4000); cudaMalloc(&out, 4008); cudaMemset(out, 0, 4008);
+  cudaMalloc(&at, 4000); cudaMemset(at, 0, 4000); cudaMalloc(&out, 4008); cudaMemset(out, 0, 4008);
   fill<<<1000, 1>>>(at);
   use<<<1000, 1>>>(at, out, out + 1001);
   cudaMemcpy(&last, out + 1000, 4, cudaMemcpyDeviceToHost);

@@ -23,7 +23,8 @@
 // a __constant__ variable; a barrier that threads of the block skip because they have ended; a fault.
 //
 // Settings: CAFFE_RACES names the log, CAFFE_RACES_MEGABYTES is the most memory of the shadow (2048), CAFFE_RACES_BLOCKS
-// the most blocks of a launch that are watched: its first, its last, and some between. The others run, too.
+// the most blocks of a launch that are watched after the process's first million accesses: its first, its last, and some
+// between. The others run, too.
 #pragma once
 
 #include <stddef.h>
@@ -195,7 +196,7 @@ class RaceFinder {
   void watch_block(int64_t block, int64_t blocks) {
     static const int64_t most = number_of("CAFFE_RACES_BLOCKS", INT64_MAX);
     const int64_t ends = std::max<int64_t>(1, most / 4);
-    watched_ = blocks <= most || block < ends || block >= blocks - ends ||
+    watched_ = accesses_ < kFewAccesses || blocks <= most || block < ends || block >= blocks - ends ||
                uint32_t(block * 2654435761u) % blocks < static_cast<uint64_t>(most / 2);
     if (watched_) return;
     has_unwatched_ = true;
@@ -222,6 +223,7 @@ class RaceFinder {
       running_ = true;
       return;
     }
+    ++accesses_;
     if (kind != kRead || !of_copy || !pending_.of_copy) settle();
     place_ = offset_of(pc);
     if (kind >= kAtomicRead) synchronize(memory, kind, takes_lock);
@@ -267,6 +269,7 @@ class RaceFinder {
   static constexpr size_t kPageBytes = 4096;
   // Per process. A kernel without atomics can race in every pair of threads.
   static constexpr size_t kMostReports = 100;
+  static constexpr int64_t kFewAccesses = 1 << 20;  // about a third of a second
 
   struct Range {
     const void* memory = nullptr;
@@ -761,7 +764,7 @@ class RaceFinder {
 
   bool running_ = false, block_only_ = false, watched_ = true, has_unwatched_ = false;
   const char* kernel_ = "";
-  int64_t block_threads_ = 1;
+  int64_t block_threads_ = 1, accesses_ = 0;
   uint32_t block_ = 0, now_ = 1, barrier_ = 0, place_ = 0;
   int thread_ = 0;
   std::string library_;
