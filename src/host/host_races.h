@@ -216,7 +216,7 @@ class RaceFinder {
   // `of_copy`: of a structure's, for whose write the compiler calls first, then for its read, and which then takes place.
   void access(const void* memory, size_t bytes, Kind kind, const void* pc, bool takes_lock = false,
               bool of_copy = false) {
-    if (!running_ || stacks_.has(memory) || (bytes == 1 && is_guard(memory))) return;
+    if (!running_ || !bytes || stacks_.has(memory) || (bytes == 1 && is_guard(memory))) return;
     running_ = false;  // the functions of the standard library that are called here may be instrumented
     if (!watched_) {
       if (kind >= kAtomicRead) synchronize(memory, kind, takes_lock);
@@ -255,12 +255,21 @@ class RaceFinder {
     std::lock_guard<std::mutex> lock(own.mutex);
     own.blocks.erase(reinterpret_cast<uintptr_t>(memory));
   }
-  static void set(const void* memory, size_t bytes) {
+  // `from`: what was copied here, of which some may not be written, either.
+  static void set(const void* memory, size_t bytes, const void* from) {
     Made& own = all_made();
     std::lock_guard<std::mutex> lock(own.mutex);
-    const uintptr_t at = reinterpret_cast<uintptr_t>(memory);
-    if (auto* block = own.around(at, bytes))
-      std::fill_n(block->second.begin() + (at - block->first), bytes, true);
+    const uintptr_t at = reinterpret_cast<uintptr_t>(memory), its = reinterpret_cast<uintptr_t>(from);
+    auto* const block = own.around(at, bytes);
+    if (!block) return;
+    const auto to = block->second.begin() + (at - block->first);
+    if (auto* source = own.around(its, bytes)) {
+      const auto begin = source->second.begin() + (its - source->first);
+      const std::vector<bool> written(begin, begin + bytes);  // the two may overlap
+      std::copy(written.begin(), written.end(), to);
+    } else {
+      std::fill_n(to, bytes, true);
+    }
   }
   static void constant(const void* memory, size_t bytes) { constants().all.push_back({memory, bytes}); }
 

@@ -69,6 +69,12 @@ SCALAR = re.compile(
 )
 
 
+# The race finder watches these in kernels.
+COPIES = {
+    "memcpy": "::cuda_host::memcpy_watched",
+    "memmove": "::cuda_host::memcpy_watched",
+    "memset": "::cuda_host::memset_watched",
+}
 INLINED = " __attribute__((always_inline))"
 NOT_WATCHED = "accesses of the structures that {} takes or returns are not watched, because {}"
 
@@ -265,6 +271,10 @@ class HostRewriter(Rewriter):
                 # Two on one line are two places.
                 column = self.source.lexed.position(token.start)[1]
                 self._edit(tokens[i + 2].start, tokens[i + 2].start, f"__LINE__, {column}")
+            elif word in COPIES and after == "(" and self.watched:
+                if before not in (".", "->") and (in_macro or self._in_device_code(token.start)):
+                    first = tokens[i - 2] if before == "::" and tokens[i - 2].text == "std" else token
+                    self._edit(first.start, token.end, COPIES[word])
             elif word == "__noinline__" and before != "(":  # not that of an __attribute__
                 self._edit(token.start, token.end, "__attribute__((noinline))")
             elif word == ARCH and not in_macro and self._in_device_code(token.start):
