@@ -32,7 +32,7 @@ from .judging.limits import Limits
 from .judging.programs import NotBuilt, Program
 from .judging.python import Script
 
-NO_ARGUMENTS = "; no kernel had run; arguments of main() follow --"
+NO_ARGUMENTS = "; no kernel had run; arguments of main() follow --, and nothing can be typed"
 BLOCKS = 64  # of a launch, under the race finder
 
 

@@ -35,6 +35,9 @@ MODES = {
 }
 OF_COMPILER = {"-fsanitize=thread", "-O0", "-O1"}  # for kernels, and not for the launcher
 UNBOUNDED = "the bounds of arrays: without a main() nobody knows their sizes"
+STDIN = re.compile(
+    r"\bstdin\b|\bscanf\s*\(|\bcin\b|\bgetchar\s*\(|\bSTDIN_FILENO\b"
+)  # there is nothing in it
 AS_NVCC = [
     "-fno-strict-aliasing",
     "-fno-finite-loops",
@@ -61,7 +64,7 @@ class Unbuilt:
     folders: list[str]
     kernels: list[str]
     has_main: bool
-    takes_arguments: bool = False
+    takes_arguments: bool = False  # or reads what is typed
     not_watched: list[str] = field(default_factory=list)
 
 
@@ -103,7 +106,9 @@ def rewritten(files: list[Path], options: Sequence[str] = ()) -> Unbuilt:
     functions = [f for unit in units for source in unit.sources for f in source.functions]
     made.kernels = list(dict.fromkeys(f.name for f in functions if f.is_kernel))
     made.has_main = any(f.name == "main" and not f.scope for f in functions)
-    made.takes_arguments = any(f.name == "main" and f.parameters for f in functions)
+    made.takes_arguments = any(f.name == "main" and f.parameters for f in functions) or any(
+        STDIN.search(source.text) for unit in units for source in unit.sources
+    )
     if not made.has_main:
         if not made.kernels:
             raise NotBuilt("no-kernel", [f"{files[0]}: no kernel and no main()"])

@@ -134,3 +134,12 @@ int main() { int* a; cudaMalloc(&a, 4); fputs("JUDGE begin: 0 1 1\\n", stderr); 
 """
     )
     assert judge([tmp_path / "k.cu"])["verdict"] == "bounds"
+
+
+def test_a_program_that_waits_for_words_gets_none(tmp_path):
+    text = """__global__ void k() {}
+int main() { char words[9] = ""; FILE* from = IN; fgets(words, 9, from); return words[strlen(words) - 1]; }
+"""
+    for name, kind in (("stdin", "incomplete"), ('fopen("/dev/null", "r")', "bounds")):
+        (tmp_path / "k.cu").write_text(text.replace("IN", name))
+        assert judge([tmp_path / "k.cu"])["verdict"] == kind
