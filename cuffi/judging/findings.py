@@ -80,7 +80,8 @@ def _split(text: str, mark: str, pattern: str) -> tuple[str, str]:
     return "".join(parts[0]), "".join(parts[1])
 
 
-def _in_doubt(one: Finding) -> Finding:
+def in_doubt(one: Finding) -> Finding:
+    """A finding that may be an invented argument's."""
     text = f"an argument that was invented may not fit; with a main() this would be {one.kind}: {one.text}"
     return Finding("incomplete", text, one.place, one.kernel)
 
@@ -94,8 +95,8 @@ def of_log(ran: Ran) -> tuple[list[Finding], set[str], list[str]]:
         return found, kernels, left
     also, more, left_too = _of_rows(doubtful)
     told = {(one.kind, one.place) for one in found}
-    found = [_in_doubt(one) if one.kind in OF_VALUES else one for one in found]
-    found += [_in_doubt(one) for one in also if (one.kind, one.place) not in told]
+    found = [in_doubt(one) if one.kind in OF_VALUES else one for one in found]
+    found += [in_doubt(one) for one in also if (one.kind, one.place) not in told]
     return found, kernels | more, list(dict.fromkeys(left + left_too))
 
 
@@ -151,8 +152,8 @@ def of_run(ran: Ran, files: list[str], seconds: float) -> list[Finding]:
         found.append(Finding("crash", f"ended by signal {-min(signals)}"))
     if not invented:
         return found
-    found = [_in_doubt(one) if one.kind in OF_VALUES and not SIZED.search(one.text) else one for one in found]
-    return found + [_in_doubt(one) for one in of_text(doubtful, files)]
+    found = [in_doubt(one) if one.kind in OF_VALUES and not SIZED.search(one.text) else one for one in found]
+    return found + [in_doubt(one) for one in of_text(doubtful, files)]
 
 
 def difference(output: str, expected: str) -> str:

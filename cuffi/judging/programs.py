@@ -126,13 +126,14 @@ class Watched(HostRewriter):
 class Program:
     """CUDA files as a program of each mode. With a reference, its main() must print what that prints."""
 
-    backwards_seconds = 3.0
+    more_seconds = 3.0  # of a run that is not the first
 
     def __init__(self, files: list[Path], arguments: list[str], options: list[str], reference: Path | None):
         self.files, self.arguments, self.options, self.reference = files, arguments, options, reference
         self.unbuilt = rewritten(files, options)
         self.kernels, self.built = self.unbuilt.kernels, dict[str, Path]()
-        self.not_judged = self.unbuilt.not_watched + ([] if self.unbuilt.has_main else [UNBOUNDED])
+        self.is_invented = not self.unbuilt.has_main  # what its kernels get
+        self.not_judged = self.unbuilt.not_watched + ([UNBOUNDED] if self.is_invented else [])
         if reference and not self.unbuilt.has_main:
             raise NotBuilt("incomplete", [f"{files[0]}: --reference needs a main() that prints"])
 

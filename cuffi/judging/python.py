@@ -24,7 +24,8 @@ class Script:
 
     not_judged: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
-    backwards_seconds = 60.0  # importing torch is most of it
+    is_invented = False
+    more_seconds = 60.0  # importing torch is most of it
 
     def __init__(self, files: list[Path], arguments: list[str], options: list[str], reference: Path | None):
         (self.file,) = files
