@@ -311,14 +311,6 @@ def test_the_lesson(name, capsys):
     assert "within one warp" in text or name != "volatile_reduction"
 
 
-def test_accesses_of_structures():
-    """g++ tells the finder of none where a function takes or returns one, if the function is not inlined."""
-    said = judge([FIXTURES / "judge" / "structures.cu"], limits=Limits(60))
-    told = {one["kernel"]: one["text"] for one in said["findings"] if one["kind"] == "race"}
-    assert len(said["ran"]) == 31 and set(said["ran"]) == set(told), set(said["ran"]) - set(told)
-    assert all(text.count("structures.cu:") == 2 for text in told.values()), told
-
-
 def test_a_device_variable_is_named(tmp_path):
     file = tmp_path / "k.cu"
     file.write_text(
@@ -425,8 +417,10 @@ def test_usage(capsys):
 def test_arguments_and_blocks_that_did_not_run(tmp_path):
     file = tmp_path / "k.cu"
     file.write_text(
-        HEAD + "__global__ void k(int* a) { a[blockIdx.x] = 1; }\n__global__ void other() {}\n"
-        "int main(int count, char** words) { int* a; cudaMalloc(&a, 4096); k<<<atoi(words[1]), 1>>>(a); }\n"
+        HEAD + "__global__ void k(int* a) { for (int i = 0; i < 2000; ++i) a[blockIdx.x] += 1; }\n"
+        "__global__ void other() {}\n"
+        "int main(int count, char** words) { int* a; cudaMalloc(&a, 4096); cudaMemset(a, 0, 4096);"
+        " k<<<atoi(words[1]), 1>>>(a); }\n"
     )
     said = judge([file], ["1000"], blocks=8)
     assert said["verdict"] == "ok" and said["ran"] == ["k"]
@@ -442,7 +436,7 @@ def test_blocks_that_are_not_watched_run(tmp_path):
     file.write_text(
         HEAD
         + """
-__global__ void fill(int* at) { at[blockIdx.x] = blockIdx.x + 1; }
+__global__ void fill(int* at) { for (int i = 0; i < 2000; ++i) at[blockIdx.x] += i ? 0 : blockIdx.x + 1; }
 __global__ void use(const int* at, int* out, int* turn) {
   while (atomicAdd(turn, 0) < blockIdx.x) {}
   __threadfence();
@@ -452,7 +446,7 @@ __global__ void use(const int* at, int* out, int* turn) {
 }
 int main() {
   int *at, *out, last;
-  cudaMalloc(&at, 800); cudaMalloc(&out, 808); cudaMemset(out, 0, 808);
+  cudaMalloc(&at, 800); cudaMemset(at, 0, 800); cudaMalloc(&out, 808); cudaMemset(out, 0, 808);
   fill<<<200, 1>>>(at);
   use<<<200, 1>>>(at, out, out + 201);
   cudaMemcpy(&last, out + 200, 4, cudaMemcpyDeviceToHost);

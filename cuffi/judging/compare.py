@@ -5,6 +5,7 @@ arguments; the candidate has `ModelNew`. Both are made, and get their inputs, af
 1e-2, other floating-point numbers by 1e-4, relative and absolute; other types must be equal.
 """
 
+import os
 import runpy
 import sys
 
@@ -44,6 +45,7 @@ def difference(own, expected) -> str:
 
 
 def main() -> int:
+    mark = os.environ["CAFFE_JUDGE"]
     candidate, reference = (runpy.run_path(path) for path in sys.argv[1:3])
     results = []
     for found, name in ((reference, "Model"), (candidate, "ModelNew")):
@@ -53,8 +55,8 @@ def main() -> int:
         with torch.no_grad():
             results.append(model(*reference["get_inputs"]()))
     if told := difference(results[1], results[0]):
-        print(f"JUDGE different: {told}", file=sys.stderr)
-    print("JUDGE compared", file=sys.stderr)  # a candidate may end the process before
+        print(f"JUDGE {mark} different: {told}", file=sys.stderr)
+    print(f"JUDGE {mark} compared", file=sys.stderr)  # a candidate may end the process before
     return bool(told)
 
 

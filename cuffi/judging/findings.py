@@ -50,7 +50,8 @@ SAID = [
 # begins what a call said: its count, its pattern of values, and whether it has arrays of whole numbers, which may be
 # indices. Races count if each index is there once (pattern 1), bounds if all are 0 (pattern 0), of arrays whose size
 # the code says.
-CASE = re.compile(r"^JUDGE begin: (\d+) (\d) (\d)\n", re.M)
+# The lines have the run's mark, so that none is the program's.
+CASE = r"(?m)^JUDGE {} begin: (\d+) (\d) (\d)\n"
 OF_VALUES = {"bounds", "null", "assertion", "arithmetic", "undefined", "crash"}
 SIZED = re.compile(r"global-buffer|stack-buffer|runtime error: index")
 FRAME = re.compile(r"#\d+ 0x\w+ in [^\n]*? (/[^\s:]+:\d+)")
@@ -70,31 +71,33 @@ class Finding:
     is_warning: bool = False
 
 
-def _split(text: str, pattern: str) -> tuple[str, str]:
+def _split(text: str, mark: str, pattern: str) -> tuple[str, str]:
     """What calls said whose arguments fit in any case, and what the others said."""
-    first, *rest = CASE.split(text)
+    first, *rest = re.split(CASE.format(mark), text)
     parts = [[first], []]
     for count, own, whole, said in zip(*(iter(rest),) * 4, strict=True):
         parts[count == "0" or (whole == "1" and own != pattern)].append(said)
     return "".join(parts[0]), "".join(parts[1])
 
 
-def _in_doubt(one: Finding) -> Finding:
+def in_doubt(one: Finding) -> Finding:
+    """A finding that may be an invented argument's."""
     text = f"an argument that was invented may not fit; with a main() this would be {one.kind}: {one.text}"
     return Finding("incomplete", text, one.place, one.kernel)
 
 
-def of_log(log: str) -> tuple[list[Finding], set[str], list[str]]:
+def of_log(ran: Ran) -> tuple[list[Finding], set[str], list[str]]:
     """The findings of the race finder's log, the kernels that ran, and what did not."""
-    certain, doubtful = _split(log, "1")
-    found, ran, left = _of_rows(certain)
+    log = ran.log
+    certain, doubtful = _split(log, ran.mark, "1")
+    found, kernels, left = _of_rows(certain)
     if certain == log:
-        return found, ran, left
-    also, ran_too, left_too = _of_rows(doubtful)
+        return found, kernels, left
+    also, more, left_too = _of_rows(doubtful)
     told = {(one.kind, one.place) for one in found}
-    found = [_in_doubt(one) if one.kind in OF_VALUES else one for one in found]
-    found += [_in_doubt(one) for one in also if (one.kind, one.place) not in told]
-    return found, ran | ran_too, list(dict.fromkeys(left + left_too))
+    found = [in_doubt(one) if one.kind in OF_VALUES else one for one in found]
+    found += [in_doubt(one) for one in also if (one.kind, one.place) not in told]
+    return found, kernels | more, list(dict.fromkeys(left + left_too))
 
 
 def _of_rows(log: str) -> tuple[list[Finding], set[str], list[str]]:
@@ -137,9 +140,9 @@ def of_text(errors: str, files: list[str]) -> list[Finding]:
 
 def of_run(ran: Ran, files: list[str], seconds: float) -> list[Finding]:
     """All findings of one run except the log's."""
-    certain, doubtful = _split(ran.errors, "0")
+    certain, doubtful = _split(ran.errors, ran.mark, "0")
     found, invented = of_text(certain, files), certain != ran.errors
-    cases = [int(n) for n in re.findall(r"^JUDGE case: \S+ \d+ \d+ (-?\d+)$", ran.errors, re.M)]
+    cases = [int(n) for n in re.findall(rf"(?m)^JUDGE {ran.mark} case: \S+ \d+ \d+ (-?\d+)$", ran.errors)]
     if ran.stopped in ("memory", "processes"):
         return [Finding("incomplete", f"the limit of {ran.stopped} was reached")]
     if ran.status is None or -24 in cases:
@@ -149,8 +152,8 @@ def of_run(ran: Ran, files: list[str], seconds: float) -> list[Finding]:
         found.append(Finding("crash", f"ended by signal {-min(signals)}"))
     if not invented:
         return found
-    found = [_in_doubt(one) if one.kind in OF_VALUES and not SIZED.search(one.text) else one for one in found]
-    return found + [_in_doubt(one) for one in of_text(doubtful, files)]
+    found = [in_doubt(one) if one.kind in OF_VALUES and not SIZED.search(one.text) else one for one in found]
+    return found + [in_doubt(one) for one in of_text(doubtful, files)]
 
 
 def difference(output: str, expected: str) -> str:

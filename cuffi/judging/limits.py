@@ -6,15 +6,18 @@ import contextlib
 import ctypes
 import os
 import resource
+import secrets
 import signal
 import subprocess
 import tempfile
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
 OUTPUT_BYTES = 1 << 20
 WATCH_SECONDS = 0.25  # between two looks at a run's processes
+END_SECONDS = 10  # that ending them may take
 
 
 @dataclass
@@ -29,30 +32,41 @@ class Limits:
 
 @dataclass
 class Ran:
-    """How a program ended: its status (None: a limit stopped it), what it wrote, the finder's log, and which limit."""
+    """How a program ended: its status (None: a limit stopped it), what it wrote, the finder's log, and which limit.
+
+    `mark` is a word of this run alone: lines of the judge's own have it (findings.py).
+    """
 
     status: int | None
     output: str
     errors: str
     log: str = ""
     stopped: str = ""
+    mark: str = ""
 
 
 _LIBC = ctypes.CDLL(None)
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
 
 def _limited(limits: Limits):
     def apply():
-        # Whoever kills the judge ends its program. A program that kills its parent does not kill the judge.
-        _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+        # A process between the judge and its program. Linux gives it each orphan that the program leaves, of any
+        # session. It ends them all if the program has ended, if the judge says so, and if the judge is killed. A
+        # program that kills its parent does not kill the judge.
+        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
         if program := os.fork():
+            signal.signal(signal.SIGTERM, lambda *_: os.kill(program, signal.SIGKILL))
             os.closerange(3, 1 << 16)  # Popen waits for the end of one of them
             number = os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            _end_children(program)
             if number < 0:
                 signal.signal(-number, signal.SIG_DFL) if -number != signal.SIGKILL else None
                 os.kill(os.getpid(), -number)
             os._exit(number)
+        os.setpgid(0, 0)
         _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
         most = int(limits.seconds) + 1
         resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
@@ -62,11 +76,31 @@ def _limited(limits: Limits):
     return apply
 
 
+def _end_children(group: int):
+    """Kill this group of processes, then the children of this process, and theirs, which become its own."""
+    end = time.monotonic() + END_SECONDS
+    with contextlib.suppress(ChildProcessError):
+        while time.monotonic() < end:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+            _kill(os.killpg, group)
+            for process, (parent, _) in _processes().items():
+                if parent == os.getpid():
+                    _kill(os.kill, process)
+
+
+def _kill(call, number: int):
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        call(number, signal.SIGKILL)
+
+
 def run(program: Path, arguments: list[str], limits: Limits, folder: Path, **settings) -> Ran:
-    """Run a program in the current folder, as a group of processes that ends with it."""
+    """Run a program in the current folder. All processes that it starts end with it."""
+    mark = secrets.token_hex(8)
     with tempfile.TemporaryDirectory(dir=folder) as place:
         log, out, err = (Path(place, name) for name in ("races", "out", "err"))
         environment = os.environ | {
+            "CAFFE_JUDGE": mark,
             "CAFFE_RACES": str(log),
             "UBSAN_OPTIONS": "print_stacktrace=1",
             "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0:allocator_may_return_null=1"
@@ -84,13 +118,27 @@ def run(program: Path, arguments: list[str], limits: Limits, folder: Path, **set
                 preexec_fn=_limited(limits),
             )
             stopped = _watched(process, limits)
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            status = process.wait()
+            if stopped:
+                process.terminate()
+            try:
+                status = process.wait(2 * END_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                status = process.wait()
+            if status == -signal.SIGKILL:  # maybe the process between was killed, and its children live
+                _end_marked(mark)
         texts = [_beginning(file) for file in (out, err, log)]
         if status == -signal.SIGXCPU:
             stopped = stopped or "time"
-        return Ran(None if stopped else status, *texts, stopped)
+        return Ran(None if stopped else status, *texts, stopped, mark)
+
+
+def _end_marked(mark: str):
+    """Kill the processes whose environment, as they began, has this mark."""
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            if mark.encode() in file.read_bytes():
+                _kill(os.kill, int(file.parent.name))
 
 
 def _watched(process: subprocess.Popen, limits: Limits) -> str:
@@ -116,15 +164,27 @@ def _threads() -> int:
     return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
 
 
-def _used(group: int) -> tuple[int, int]:
-    """The number of processes of a group, and their bytes of memory."""
-    found = []
+def _processes() -> dict[int, tuple[int, int]]:
+    """The parent of each process, and its bytes of memory."""
+    found = {}
     for file in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has ended
             words = file.read_text(errors="replace").rpartition(") ")[2].split()
-            if int(words[2]) == group:
-                found.append(int(words[21]) * resource.getpagesize())
-    return len(found), sum(found)
+            found[int(file.parent.name)] = int(words[1]), int(words[21]) * resource.getpagesize()
+    return found
+
+
+def _used(top: int) -> tuple[int, int]:
+    """The number of processes that this one started, and that they started, and their bytes of memory."""
+    processes, children = _processes(), defaultdict(list)
+    for process, (parent, _) in processes.items():
+        children[parent].append(process)
+    waiting, count, size = children[top], 0, 0
+    while waiting:
+        process = waiting.pop()
+        waiting += children[process]
+        count, size = count + 1, size + processes[process][1]
+    return count, size
 
 
 def _beginning(file: Path) -> str:

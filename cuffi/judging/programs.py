@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..loading import toolkit
@@ -35,6 +35,9 @@ MODES = {
 }
 OF_COMPILER = {"-fsanitize=thread", "-O0", "-O1"}  # for kernels, and not for the launcher
 UNBOUNDED = "the bounds of arrays: without a main() nobody knows their sizes"
+STDIN = re.compile(
+    r"\bstdin\b|\bscanf\s*\(|\bcin\b|\bgetchar\s*\(|\bSTDIN_FILENO\b"
+)  # there is nothing in it
 AS_NVCC = [
     "-fno-strict-aliasing",
     "-fno-finite-loops",
@@ -61,7 +64,8 @@ class Unbuilt:
     folders: list[str]
     kernels: list[str]
     has_main: bool
-    takes_arguments: bool = False
+    takes_arguments: bool = False  # or reads what is typed
+    not_watched: list[str] = field(default_factory=list)
 
 
 def rewritten(files: list[Path], options: Sequence[str] = ()) -> Unbuilt:
@@ -92,16 +96,19 @@ def rewritten(files: list[Path], options: Sequence[str] = ()) -> Unbuilt:
             unit = Unit(read(str(file)), str(file), None, HostRewriter.defined, find, root=str(root))
         except OSError as error:
             raise NotBuilt("not-built", [f"{file}: {error.strerror}"]) from error
-        texts, problems, _ = rewrite_unit(unit, Watched, "cuffi.judge", "")
+        texts, problems, notes = rewrite_unit(unit, Watched, "cuffi.judge", "")
         if problems:
             raise NotBuilt("refused", [str(problem) for problem in problems[:3]])
         units.append(unit)
+        made.not_watched += notes
         made.sources.append(str(file.parent.relative_to(root) / f"judged{number}.cpp"))
         made.texts |= {name or made.sources[-1]: text for name, text in texts.items()}
     functions = [f for unit in units for source in unit.sources for f in source.functions]
     made.kernels = list(dict.fromkeys(f.name for f in functions if f.is_kernel))
     made.has_main = any(f.name == "main" and not f.scope for f in functions)
-    made.takes_arguments = any(f.name == "main" and f.parameters for f in functions)
+    made.takes_arguments = any(f.name == "main" and f.parameters for f in functions) or any(
+        STDIN.search(source.text) for unit in units for source in unit.sources
+    )
     if not made.has_main:
         if not made.kernels:
             raise NotBuilt("no-kernel", [f"{files[0]}: no kernel and no main()"])
@@ -119,13 +126,14 @@ class Watched(HostRewriter):
 class Program:
     """CUDA files as a program of each mode. With a reference, its main() must print what that prints."""
 
-    backwards_seconds = 3.0
+    more_seconds = 3.0  # of a run that is not the first
 
     def __init__(self, files: list[Path], arguments: list[str], options: list[str], reference: Path | None):
         self.files, self.arguments, self.options, self.reference = files, arguments, options, reference
         self.unbuilt = rewritten(files, options)
         self.kernels, self.built = self.unbuilt.kernels, dict[str, Path]()
-        self.not_judged = [] if self.unbuilt.has_main else [UNBOUNDED]
+        self.is_invented = not self.unbuilt.has_main  # what its kernels get
+        self.not_judged = self.unbuilt.not_watched + ([UNBOUNDED] if self.is_invented else [])
         if reference and not self.unbuilt.has_main:
             raise NotBuilt("incomplete", [f"{files[0]}: --reference needs a main() that prints"])
 

@@ -24,7 +24,8 @@ class Script:
 
     not_judged: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
-    backwards_seconds = 60.0  # importing torch is most of it
+    is_invented = False
+    more_seconds = 60.0  # importing torch is most of it
 
     def __init__(self, files: list[Path], arguments: list[str], options: list[str], reference: Path | None):
         (self.file,) = files
@@ -55,10 +56,10 @@ class Script:
 
     def result(self, ran: Ran) -> list[Finding]:
         """What its result says, if nothing else does."""
-        if told := re.findall(r"^JUDGE different: (.*)$", ran.errors, re.M):
+        if told := re.findall(rf"(?m)^JUDGE {ran.mark} different: (.*)$", ran.errors):
             return [Finding("different-result", text) for text in told]
         if not ran.status:
-            compared = not self.compares or re.search(r"^JUDGE compared$", ran.errors, re.M)
+            compared = not self.compares or re.search(rf"(?m)^JUDGE {ran.mark} compared$", ran.errors)
             return [] if compared else [Finding("wrong-status", "ended before its results were compared")]
         lines = ran.errors.strip().splitlines() or [f"ended with status {ran.status}"]
         places = re.findall(rf'File "{re.escape(str(self.file))}", line (\d+)', ran.errors)

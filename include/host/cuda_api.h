@@ -67,12 +67,17 @@ cudaError_t allow_shared_bytes(int bytes);
 [[noreturn]] void refuse(const char* why);
 #ifdef CAFFE_HOST_RACES  // what the host made, wrote and freed, for reads of memory that nobody wrote
 void memory_made(const void* memory, size_t bytes);
-void memory_set(const void* memory, size_t bytes);
+void memory_set(const void* memory, size_t bytes, const void* from = nullptr);
 void memory_freed(const void* memory);
+// What kernels call as memcpy, memmove and memset: the compiler inserts no call to the race finder into these.
+void* memcpy_watched(void* to, const void* from, size_t bytes);
+void* memset_watched(void* to, int byte, size_t bytes);
 #else
 inline void memory_made(const void*, size_t) {}
-inline void memory_set(const void*, size_t) {}
+inline void memory_set(const void*, size_t, const void* = nullptr) {}
 inline void memory_freed(const void*) {}
+inline void* memcpy_watched(void* to, const void* from, size_t bytes) { return memmove(to, from, bytes); }
+inline void* memset_watched(void* to, int byte, size_t bytes) { return memset(to, byte, bytes); }
 #endif
 [[noreturn]] void trap();  // not thrown here: <stdexcept> is half of what a small kernel includes
 }  // namespace cuda_host
@@ -251,7 +256,7 @@ inline cudaError_t cudaFree(void* pointer) {
 inline cudaError_t cudaFreeHost(void* pointer) { return cudaFree(pointer); }
 
 inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind = cudaMemcpyDefault) {
-  cuda_host::memory_set(to, bytes);
+  cuda_host::memory_set(to, bytes, from);
   return memmove(to, from, bytes), cudaSuccess;
 }
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,

@@ -86,7 +86,9 @@ int invented(const char* kernel, dim3 grid, dim3 block, Call call) {
     }
     int status = 0;
     waitpid(child, &status, 0);
-    if (WIFSIGNALED(status)) fprintf(stderr, "JUDGE case: %s 0 %d %d\n", kernel, number, -WTERMSIG(status));
+    if (WIFSIGNALED(status))
+      fprintf(stderr, "JUDGE %s case: %s 0 %d %d\n", getenv("CAFFE_JUDGE"), kernel, number,
+              -WTERMSIG(status));
     rejected += WIFEXITED(status) && WEXITSTATUS(status) == kRejected;
   }
   if (rejected == 8) printf("JUDGE rejected: %s\n", kernel);

@@ -955,8 +955,17 @@ bool may_spin() {
   return true;
 }
 void memory_made(const void* memory, size_t bytes) { RaceFinder::made(memory, bytes); }
-void memory_set(const void* memory, size_t bytes) { RaceFinder::set(memory, bytes); }
+void memory_set(const void* memory, size_t bytes, const void* from) { RaceFinder::set(memory, bytes, from); }
 void memory_freed(const void* memory) { RaceFinder::freed(memory); }
+void* memcpy_watched(void* to, const void* from, size_t bytes) {
+  race_finder.access(from, bytes, RaceFinder::kRead, __builtin_return_address(0));
+  race_finder.access(to, bytes, RaceFinder::kWrite, __builtin_return_address(0));
+  return memmove(to, from, bytes);
+}
+void* memset_watched(void* to, int byte, size_t bytes) {
+  race_finder.access(to, bytes, RaceFinder::kWrite, __builtin_return_address(0));
+  return memset(to, byte, bytes);
+}
 BlockScope::BlockScope() { race_finder.block_scope(true); }
 BlockScope::~BlockScope() { race_finder.block_scope(false); }
 Constant::Constant(const void* memory, size_t bytes) { RaceFinder::constant(memory, bytes); }

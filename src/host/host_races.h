@@ -23,7 +23,8 @@
 // a __constant__ variable; a barrier that threads of the block skip because they have ended; a fault.
 //
 // Settings: CAFFE_RACES names the log, CAFFE_RACES_MEGABYTES is the most memory of the shadow (2048), CAFFE_RACES_BLOCKS
-// the most blocks of a launch that are watched: its first, its last, and some between. The others run, too.
+// the most blocks of a launch that are watched after the process's first million accesses: its first, its last, and some
+// between. The others run, too.
 #pragma once
 
 #include <stddef.h>
@@ -195,7 +196,7 @@ class RaceFinder {
   void watch_block(int64_t block, int64_t blocks) {
     static const int64_t most = number_of("CAFFE_RACES_BLOCKS", INT64_MAX);
     const int64_t ends = std::max<int64_t>(1, most / 4);
-    watched_ = blocks <= most || block < ends || block >= blocks - ends ||
+    watched_ = accesses_ < kFewAccesses || blocks <= most || block < ends || block >= blocks - ends ||
                uint32_t(block * 2654435761u) % blocks < static_cast<uint64_t>(most / 2);
     if (watched_) return;
     has_unwatched_ = true;
@@ -215,13 +216,14 @@ class RaceFinder {
   // `of_copy`: of a structure's, for whose write the compiler calls first, then for its read, and which then takes place.
   void access(const void* memory, size_t bytes, Kind kind, const void* pc, bool takes_lock = false,
               bool of_copy = false) {
-    if (!running_ || stacks_.has(memory) || (bytes == 1 && is_guard(memory))) return;
+    if (!running_ || !bytes || stacks_.has(memory) || (bytes == 1 && is_guard(memory))) return;
     running_ = false;  // the functions of the standard library that are called here may be instrumented
     if (!watched_) {
       if (kind >= kAtomicRead) synchronize(memory, kind, takes_lock);
       running_ = true;
       return;
     }
+    ++accesses_;
     if (kind != kRead || !of_copy || !pending_.of_copy) settle();
     place_ = offset_of(pc);
     if (kind >= kAtomicRead) synchronize(memory, kind, takes_lock);
@@ -253,12 +255,21 @@ class RaceFinder {
     std::lock_guard<std::mutex> lock(own.mutex);
     own.blocks.erase(reinterpret_cast<uintptr_t>(memory));
   }
-  static void set(const void* memory, size_t bytes) {
+  // `from`: what was copied here, of which some may not be written, either.
+  static void set(const void* memory, size_t bytes, const void* from) {
     Made& own = all_made();
     std::lock_guard<std::mutex> lock(own.mutex);
-    const uintptr_t at = reinterpret_cast<uintptr_t>(memory);
-    if (auto* block = own.around(at, bytes))
-      std::fill_n(block->second.begin() + (at - block->first), bytes, true);
+    const uintptr_t at = reinterpret_cast<uintptr_t>(memory), its = reinterpret_cast<uintptr_t>(from);
+    auto* const block = own.around(at, bytes);
+    if (!block) return;
+    const auto to = block->second.begin() + (at - block->first);
+    if (auto* source = own.around(its, bytes)) {
+      const auto begin = source->second.begin() + (its - source->first);
+      const std::vector<bool> written(begin, begin + bytes);  // the two may overlap
+      std::copy(written.begin(), written.end(), to);
+    } else {
+      std::fill_n(to, bytes, true);
+    }
   }
   static void constant(const void* memory, size_t bytes) { constants().all.push_back({memory, bytes}); }
 
@@ -267,6 +278,7 @@ class RaceFinder {
   static constexpr size_t kPageBytes = 4096;
   // Per process. A kernel without atomics can race in every pair of threads.
   static constexpr size_t kMostReports = 100;
+  static constexpr int64_t kFewAccesses = 1 << 20;  // about a third of a second
 
   struct Range {
     const void* memory = nullptr;
@@ -761,7 +773,7 @@ class RaceFinder {
 
   bool running_ = false, block_only_ = false, watched_ = true, has_unwatched_ = false;
   const char* kernel_ = "";
-  int64_t block_threads_ = 1;
+  int64_t block_threads_ = 1, accesses_ = 0;
   uint32_t block_ = 0, now_ = 1, barrier_ = 0, place_ = 0;
   int thread_ = 0;
   std::string library_;

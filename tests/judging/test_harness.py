@@ -75,3 +75,25 @@ __global__ void part(const float* x, float* y, int n) {
     assert {one["kernel"] for one in said["findings"] if one["kernel"]} == {"scatter", "part"}
     file.write_text(file.read_text().replace("out[at[i]] += 1", "out[at[i] / 2] += 1"))
     assert judge([file], limits=Limits(60))["verdict"] == "race"
+
+
+def test_rows_that_are_shorter_than_the_code_takes_for_granted(tmp_path):
+    """Elements of rows of 128 overlap if an invented number is smaller. A race that any number has is certain."""
+    file = tmp_path / "k.cu"
+    file.write_text(
+        """__global__ void rows(float* y, float* z, int heads, int keys, int values) {
+  __shared__ float last[2];
+  float* own = y + blockIdx.x * keys * values;
+  for (int j = 0; j < 4; ++j) own[j * values + threadIdx.x] += j;
+  if (threadIdx.x % 64 == 0) last[threadIdx.x / 64] = own[threadIdx.x];
+  __syncthreads();
+  z[blockIdx.x * 128 + threadIdx.x] = last[1 - threadIdx.x / 64];
+}
+void launch(float* y, float* z, int heads, int keys, int values) { rows<<<heads, 128>>>(y, z, heads, keys, values); }
+"""
+    )
+    said = judge([file], limits=Limits(60))
+    assert said["verdict"] == "incomplete" and "this would be race" in said["findings"][0]["text"], said
+    file.write_text(file.read_text().replace("  __syncthreads();\n", ""))
+    said = judge([file], limits=Limits(60))
+    assert said["verdict"] == "race" and [one["kind"] for one in said["findings"]].count("race") == 1, said

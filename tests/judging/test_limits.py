@@ -45,19 +45,61 @@ def test_processes(tmp_path):
     assert ran(code, tmp_path, processes=10).stopped == "processes" and time.time() - began < 30
 
 
-def test_what_the_program_started_ends_with_it(tmp_path):
-    code = "import subprocess; print(subprocess.Popen(['sleep', '600']).pid)"
-    started = int(ran(code, tmp_path).output)
+def ends(process: int) -> bool:
+    """Within 5 s, or is killed here."""
     for _ in range(100):
         try:
-            state = Path(f"/proc/{started}/stat").read_text().rpartition(")")[2].split()[0]
+            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
         except OSError:
-            return
+            return True
         if state == "Z":
-            return
+            return True
         time.sleep(0.05)
-    os.kill(started, 9)
-    pytest.fail("it lives on")
+    os.kill(process, 9)
+    return False
+
+
+# Each prints the number of a process that sleeps.
+DAEMON = """
+import os, subprocess, sys, time
+down, up = os.pipe()
+if not os.fork():
+    os.setsid()
+    if not os.fork():
+        os.setsid()
+        sys.stdout.flush()
+        os.write(up, b"%d" % os.getpid())
+        time.sleep(600)
+    os._exit(0)
+print(os.read(down, 20).decode(), flush=True)
+"""
+STARTED = {
+    "a child": "import subprocess; print(subprocess.Popen(['sleep', '600']).pid)",
+    "a session": "import subprocess as s; print(s.Popen(['sleep', '600'], start_new_session=True).pid)",
+    "a daemon": DAEMON,
+    "a daemon, and its program waits": DAEMON + "time.sleep(600)",
+    "a daemon of a program that kills its parent": DAEMON + "os.kill(os.getppid(), 9); time.sleep(600)",
+}
+
+
+@pytest.mark.parametrize("code", STARTED.values(), ids=STARTED)
+def test_what_the_program_started_ends_with_it(code, tmp_path):
+    began = time.time()
+    assert ends(int(ran(code, tmp_path, seconds=2).output)) and time.time() - began < 15
+
+
+def test_processes_of_other_sessions_count(tmp_path):
+    code = (
+        "import subprocess as s, time\n"
+        "for _ in range(40): print(s.Popen(['sleep', '60'], start_new_session=True).pid, flush=True)\n"
+        "time.sleep(60)"
+    )
+    done = ran(code, tmp_path, processes=10)
+    assert done.stopped == "processes" and all(ends(int(number)) for number in done.output.split())
+    code = (
+        "import os, time; os.fork() or (os.setsid(), [bytearray(600 << 20), time.sleep(60)]); time.sleep(60)"
+    )
+    assert ran(code, tmp_path, megabytes=300).stopped == "memory"
 
 
 def test_a_large_output_is_cut(tmp_path):
@@ -67,7 +109,8 @@ def test_a_large_output_is_cut(tmp_path):
 def test_a_judge_that_is_killed_ends_its_program(tmp_path):
     """SIGKILL, so that the judge cannot end it itself."""
     sleeper = (
-        f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(f'{{os.getpid()}} '); time.sleep(60)"
+        "import os, subprocess, time; other = subprocess.Popen(['sleep', '60'], start_new_session=True).pid; "
+        f"open({str(tmp_path / 'pid')!r}, 'w').write(f'{{os.getpid()}} {{other}} '); time.sleep(60)"
     )
     call = f"run({PYTHON!r}, ['-c', {sleeper!r}], Limits(), {str(tmp_path)!r})"
     judge = f"from cuffi.judging.limits import Limits, run; {call}"
@@ -75,12 +118,10 @@ def test_a_judge_that_is_killed_ends_its_program(tmp_path):
         end, file = time.monotonic() + 30, tmp_path / "pid"
         while not (file.exists() and file.read_text().endswith(" ")) and time.monotonic() < end:
             time.sleep(0.01)
-        program = Path("/proc", file.read_text().strip(), "stat")
-        assert program.exists()
+        program, daemon = map(int, file.read_text().split())
+        assert Path(f"/proc/{daemon}").exists()
         process.kill()
-    while program.exists() and program.read_text().rpartition(") ")[2][0] != "Z" and time.monotonic() < end:
-        time.sleep(0.01)
-    assert not program.exists() or program.read_text().rpartition(") ")[2][0] == "Z"
+    assert ends(program) and ends(daemon)
 
 
 def test_a_program_that_kills_its_parent_does_not_kill_the_judge(tmp_path):

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 from support.workshop import FIXTURES
 
+from cuffi.judge import judge
 from cuffi.judging.programs import NotBuilt, program, rewritten
 
 MAIN = "__global__ void k() {}\nint main() { k<<<1, 1>>>(); return N; }\n"
@@ -123,3 +124,22 @@ def test_a_kernel_that_is_not_rewritten_is_no_launch(after, tmp_path):
     built = program(rewritten(files), files, "plain", tmp_path / "made", options)
     done = subprocess.run([built], capture_output=True, text=True)
     assert done.returncode and "a kernel was launched that is not rewritten" in done.stderr
+
+
+def test_a_program_that_prints_the_lines_of_the_judge(tmp_path):
+    (tmp_path / "k.cu").write_text(
+        """#include <cuda_runtime.h>
+__global__ void k(int* a) { a[300] = 1; }
+int main() { int* a; cudaMalloc(&a, 4); fputs("JUDGE begin: 0 1 1\\n", stderr); k<<<1, 1>>>(a); }
+"""
+    )
+    assert judge([tmp_path / "k.cu"])["verdict"] == "bounds"
+
+
+def test_a_program_that_waits_for_words_gets_none(tmp_path):
+    text = """__global__ void k() {}
+int main() { char words[9] = ""; FILE* from = IN; fgets(words, 9, from); return words[strlen(words) - 1]; }
+"""
+    for name, kind in (("stdin", "incomplete"), ('fopen("/dev/null", "r")', "bounds")):
+        (tmp_path / "k.cu").write_text(text.replace("IN", name))
+        assert judge([tmp_path / "k.cu"])["verdict"] == kind

@@ -116,13 +116,15 @@ def test_a_clean_end_says_nothing(script):
         ),
     ],
 )
-def test_a_candidate_that_ends_early_is_not_right(tmp_path, candidate, told):
+def test_a_candidate_that_ends_early_is_not_right(tmp_path, candidate, told, monkeypatch):
     """Nothing was compared, though its status is 0."""
     files = [tmp_path / "candidate.py", tmp_path / "reference.py"]
     files[0].write_text(f"{REFERENCE}\n\n{candidate}\n")
     files[1].write_text(REFERENCE)
+    monkeypatch.setenv("CAFFE_JUDGE", "m")
     done = python_with_torch.run([sys.executable, str(COMPARE), *map(str, files)])
-    found = Script([files[0]], [], [], files[1]).result(Ran(done.returncode, done.stdout, done.stderr))
+    ran = Ran(done.returncode, done.stdout, done.stderr, mark="m")
+    found = Script([files[0]], [], [], files[1]).result(ran)
     assert [told in one.text for one in found] == ([True] if told else [])
 
 

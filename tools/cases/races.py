@@ -175,7 +175,7 @@ def watched() -> Iterator[Watch]:
 LEFT = {
     "memory": "{0}: more memory than the race finder may use ({1} MB, CAFFE_RACES_MEGABYTES), so some was not watched",
     "launch": "{0}: a launch was refused: {1}",
-    "blocks": "{0}: {1} blocks were not watched (CAFFE_RACES_BLOCKS)",
+    "blocks": "{0}: up to {1} blocks were not watched (CAFFE_RACES_BLOCKS)",
 }
 
 

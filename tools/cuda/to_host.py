@@ -69,6 +69,16 @@ SCALAR = re.compile(
 )
 
 
+# The race finder watches these in kernels.
+COPIES = {
+    "memcpy": "::cuda_host::memcpy_watched",
+    "memmove": "::cuda_host::memcpy_watched",
+    "memset": "::cuda_host::memset_watched",
+}
+INLINED = " __attribute__((always_inline))"
+NOT_WATCHED = "accesses of the structures that {} takes or returns are not watched, because {}"
+
+
 def _comes_back(name: str, calls: dict[str, set[str]]) -> bool:
     """Does a function of this name call itself, maybe by others?"""
     seen, waiting = set(), list(calls.get(name, ()))
@@ -133,28 +143,58 @@ class HostRewriter(Rewriter):
                 self._refuse(directive.start, NO_HEADER.format(named[1]))
 
     def _inlined(self, unit: Unit):
-        """Have functions inlined that take or return structures.
+        """Have functions inlined that take or return structures, and note of which not all calls can be.
 
         g++ calls the race finder for each access but two: that of a structure which is an argument, and that of where
         a returned one goes.
         """
         names = {function.name for source in unit.sources for function in source.functions}
         calls: dict[str, set[str]] = {}
+        pointed = set()
         for source in unit.sources:
             tokens = source.lexed.tokens
             for function in source.functions:
-                body = tokens[slice(*(position_from(tokens, at) for at in (function.body, function.end)))]
-                calls.setdefault(function.name, set()).update(t.text for t in body if t.text in names)
+                first, last = (position_from(tokens, at) for at in (function.body, function.end))
+                used = [i for i in range(first, last) if tokens[i].text in names]
+                calls.setdefault(function.name, set()).update(tokens[i].text for i in used)
+                pointed |= {tokens[i].text for i in used if tokens[i + 1].text not in ("(", "<", "::")}
+        tokens = self.source.lexed.tokens
         for function in self.source.functions:
-            if function.is_kernel or "__device__" not in function.words or _comes_back(function.name, calls):
+            if function.is_kernel or "__device__" not in function.words:
                 continue
-            tokens = self.source.lexed.tokens
             head = tokens[slice(*(position_from(tokens, at) for at in (function.head, function.at)))]
             types = [" ".join(t.text for t in head if t.text not in WORDS_OF_FUNCTIONS)]
             types += [parameter.type for parameter in function.parameters]
+            if all(SCALAR.fullmatch(one) for one in types):
+                continue
             word = next((t for t in head if t.text == "__device__"), None)
-            if word and any(not SCALAR.fullmatch(one) for one in types):
-                self._edit(word.end, word.end, " __attribute__((always_inline))")
+            itself = _comes_back(function.name, calls)
+            if itself or not word or function.name in pointed or "virtual" in types[0].split():
+                how = "it calls itself" if itself else "a pointer calls it"
+                line = self.source.lexed.position(function.at)[0]
+                self.notes.append(f"{self.source.path}:{line}: {NOT_WATCHED.format(function.name, how)}")
+            if word and not itself:
+                self._edit(word.end, word.end, INLINED)
+        for i, token in enumerate(tokens):
+            if token.text in ("(", "{") and tokens[i - 1].text == "]" and self._in_device_code(token.start):
+                self._lambda(tokens, i)
+
+    def _lambda(self, tokens, at: int):
+        """Have a lambda inlined whose parameters or body begin here, unless it passes itself on."""
+        partner = self.source.lexed.partner
+        before = tokens[partner[at - 1] - 1]
+        if (before.kind == "name" and before.text != "return") or before.text in (")", "]"):
+            return  # an index
+        ends = partner[at] if tokens[at].text == "(" else at
+        where = next((i for i in range(ends, len(tokens)) if tokens[i].text in ("->", "{", ";")), ends)
+        body = next((i for i in range(where, len(tokens)) if tokens[i].text in ("{", ";")), where)
+        names = {t.text for t in tokens[at:ends] if t.kind == "name"}
+        inside = range(body, partner.get(body, body))
+        if inside and not any(
+            tokens[i].text in names and tokens[i + 1].text == "(" and tokens[i + 2].text == tokens[i].text
+            for i in inside
+        ):
+            self._edit(tokens[where].start, tokens[where].start, INLINED + " ")
 
     def _kernel(self, function: Function, kernel: Kernel):
         # With [=] and mutable each thread has its own copy of the parameters. A `return` ends only that thread.
@@ -231,6 +271,10 @@ class HostRewriter(Rewriter):
                 # Two on one line are two places.
                 column = self.source.lexed.position(token.start)[1]
                 self._edit(tokens[i + 2].start, tokens[i + 2].start, f"__LINE__, {column}")
+            elif word in COPIES and after == "(" and self.watched:
+                if before not in (".", "->") and (in_macro or self._in_device_code(token.start)):
+                    first = tokens[i - 2] if before == "::" and tokens[i - 2].text == "std" else token
+                    self._edit(first.start, token.end, COPIES[word])
             elif word == "__noinline__" and before != "(":  # not that of an __attribute__
                 self._edit(token.start, token.end, "__attribute__((noinline))")
             elif word == ARCH and not in_macro and self._in_device_code(token.start):
