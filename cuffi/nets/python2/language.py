@@ -17,7 +17,18 @@ from pathlib import Path
 
 import numpy as np
 
-from .old_numpy import augment, equal, formatted, item, scalar, store, unequal
+from .old_numpy import (
+    augment,
+    by_value,
+    by_value_in_place,
+    equal,
+    formatted,
+    item,
+    scalar,
+    store,
+    typed,
+    unequal,
+)
 
 # By ast's operator: the name of operator.iadd and the like.
 AUGMENTED = {"Add": "add", "Sub": "sub", "Mult": "mul", "Mod": "mod", "Pow": "pow", "FloorDiv": "floordiv",
@@ -40,13 +51,17 @@ def _is_whole(value) -> bool:
 
 def divided(a, b):
     """Python 2's `a / b`: rounded down if both are integers, including numpy's."""
-    return a // b if _is_whole(a) and _is_whole(b) else a / b
+    return _floor(a, b) if _is_whole(a) and _is_whole(b) else _quotient(a, b)
+
+
+_floor, _quotient = by_value(operator.floordiv), by_value(operator.truediv)
 
 
 def divide(a, b):
     """Python 2's `a /= b`. An array is divided in place."""
     if isinstance(a, np.ndarray):
-        (np.floor_divide if _is_whole(a) and _is_whole(b) else np.true_divide)(a, b, out=a)
+        a_divides = np.floor_divide if _is_whole(a) and _is_whole(b) else np.true_divide
+        a_divides(a, typed(a, b)[1], out=a)
         return a
     return divided(a, b)
 
@@ -147,6 +162,18 @@ METHODS = {
     "next": lambda owner: owner.__next__,
     "decode": _decode,
     "tostring": lambda owner: owner.tobytes,  # of numpy's and array's arrays
+    "itemset": lambda owner: (
+        lambda *given: owner.__setitem__(
+            given[:-1]
+            if len(given) > 2
+            else np.unravel_index(*given[:-1], owner.shape)
+            if given[:-1]
+            else (),
+            given[-1],
+        )
+    ),
+    "newbyteorder": lambda owner: lambda order="S": owner.view(owner.dtype.newbyteorder(order)),
+    "ptp": lambda owner: functools.partial(np.ptp, owner),
     "keys": None,
     "values": None,
     "items": None,
@@ -251,7 +278,11 @@ OLD_BUILTINS = {
     ),
     "__divided__": divided,
     "__divide__": divide,
-    **{f"__i{name}__": getattr(operator, f"i{name.lower()}") for name in AUGMENTED.values()},
+    **{f"__i{name}__": by_value_in_place(getattr(operator, f"i{name}")) for name in AUGMENTED.values()},
+    **{f"__{kind}__": by_value(getattr(operator, f"__{name}__")) for kind, name in AUGMENTED.items()},
+    "divmod": by_value(divmod),
+    "pow": lambda a, b, *modulus: pow(a, b, *modulus) if modulus else OLD_BUILTINS["__Pow__"](a, b),
+    "sum": lambda items, start=0: functools.reduce(OLD_BUILTINS["__Add__"], items, start),
     "__int__": _number(int),
     "__float__": _number(float),
     "__item__": item,
@@ -260,10 +291,10 @@ OLD_BUILTINS = {
     "__Mod__": formatted,
     "__Eq__": equal,
     "__NotEq__": unequal,
-    "__Lt__": _compared(operator.lt),
-    "__LtE__": _compared(operator.le),
-    "__Gt__": _compared(operator.gt),
-    "__GtE__": _compared(operator.ge),
+    "__Lt__": _compared(by_value(operator.lt)),
+    "__LtE__": _compared(by_value(operator.le)),
+    "__Gt__": _compared(by_value(operator.gt)),
+    "__GtE__": _compared(by_value(operator.ge)),
     "__index__": index,
     "__slice__": slice,
     "__method__": method,
