@@ -112,6 +112,17 @@ def compiled(path: Path, others: int = 0) -> Source:
     return Source(code, language, "absolute_import" in futures)
 
 
+def converted(text: str, mode: str, divides: bool) -> CodeType:
+    """The code of a text that a Python 2 file evaluates. `mode`: eval or exec."""
+    try:
+        tree = ast.parse(text, "<string>", mode)
+    except SyntaxError:
+        tree, _ = _parsed(text + "\n", "<string>")
+        if mode == "eval":
+            tree = ast.Expression(tree.body[0].value)
+    return compile(ast.fix_missing_locations(_Old(divides).visit(tree)), "<string>", mode, dont_inherit=True)
+
+
 def _parsed(text: str, path: str) -> tuple[ast.Module, int]:
     tree = None
     try:
@@ -226,6 +237,20 @@ class _Old(ast.NodeTransformer):
             return self.call(name, node.left, node.comparators[0])
         return node
 
+    def visit_If(self, node):
+        """`if a` becomes `if __true__(a)`; `while` and `x if a else y`, too."""
+        self.generic_visit(node)
+        node.test = self.call("__true__", node.test)
+        return node
+
+    visit_While = visit_IfExp = visit_If
+
+    def visit_UnaryOp(self, node: ast.UnaryOp):
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Not):
+            node.operand = self.call("__true__", node.operand)
+        return node
+
     def visit_AugAssign(self, node: ast.AugAssign):
         """`a[i] += b` becomes `__augment__(a, i, __iadd__, b)`, and `a.b /= c` becomes `a.b = __divide__(a.b, c)`."""
         self.generic_visit(node)
@@ -255,7 +280,7 @@ class _Old(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call):
         self.generic_visit(node)
         method = node.func
-        if isinstance(method, ast.Name) and method.id in ("int", "float") and len(node.args) == 1:
+        if isinstance(method, ast.Name) and method.id in ("int", "float", "str") and len(node.args) == 1:
             method.id = f"__{method.id}__"
         elif isinstance(method, ast.Attribute) and method.attr in METHODS:
             node.func = self.call("__method__", method.value, ast.Constant(method.attr))

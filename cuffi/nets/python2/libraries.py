@@ -137,6 +137,11 @@ def _from_string(text, dtype=float, count=-1, sep=""):
     return np.frombuffer(text.encode("latin-1") if isinstance(text, str) else text, dtype, count).copy()
 
 
+def _from_buffer(data, *args, **kwargs):
+    """np.frombuffer: text stands for bytes."""
+    return np.frombuffer(data.encode("latin-1") if isinstance(data, str) else data, *args, **kwargs)
+
+
 def _load(file, mmap_mode=None, allow_pickle=True, fix_imports=True, encoding="latin1"):
     """np.load: also objects, and pickles of Python 2."""
     return np.load(file, mmap_mode, allow_pickle=allow_pickle, fix_imports=fix_imports, encoding=encoding)
@@ -151,6 +156,7 @@ def _set_printoptions(precision=None, threshold=None, *args, **kwargs):
 
 def _numpy(module: types.ModuleType) -> Library:
     old = old_numpy.names() | {"array": _array, "load": _load, "fromstring": _from_string, "unique": _unique}
+    old["frombuffer"] = _from_buffer
     old |= {"set_printoptions": _set_printoptions, "sum": _sum, "delete": _delete, "histogram": _histogram}
     old |= {name: _interpolated(getattr(np, name)) for name in _PERCENTILES}
     old["divide"] = old_numpy.Divide(np.divide)
@@ -334,6 +340,7 @@ def _of(module: str, name: str):
 LIBRARIES = {
     "numpy": _numpy,
     "numpy.linalg": _linalg,
+    "numpy.lib": lambda module: Library(module, {"pad": np.pad}, _numpy_s),
     "math": _math,
     "pylab": _pylab,
     "matplotlib.pylab": _pylab,

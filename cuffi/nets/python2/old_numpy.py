@@ -118,7 +118,7 @@ _NUMBERS = {"ALLOW_THREADS": 1, "BUFSIZE": 8192, "CLIP": 0, "WRAP": 1, "RAISE": 
 
 # --------------------------------------------------------------------------------------------- numbers
 
-_OF_NUMPY = (np.ndarray, np.generic)
+OF_NUMPY = (np.ndarray, np.generic)
 _KINDS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 2}  # of lower and higher types
 _OF_PYTHON = {
     bool: np.dtype(bool),
@@ -132,7 +132,7 @@ def _type(value) -> np.dtype | None:
     """The dtype of a number or of an array of numbers; None for others."""
     if type(value) is int and not -(1 << 63) <= value < 1 << 63:
         return np.dtype(np.uint64) if 0 < value < 1 << 64 else None
-    dtype = value.dtype if isinstance(value, _OF_NUMPY) else _OF_PYTHON.get(type(value))
+    dtype = value.dtype if isinstance(value, OF_NUMPY) else _OF_PYTHON.get(type(value))
     return dtype if dtype is not None and dtype.kind in _KINDS else None
 
 
@@ -172,7 +172,7 @@ def by_value(operate):
     """An operator of two operands, by numpy's rules before 2.0."""
 
     def call(a, b):
-        if isinstance(a, _OF_NUMPY) or isinstance(b, _OF_NUMPY):
+        if isinstance(a, OF_NUMPY) or isinstance(b, OF_NUMPY):
             a, b = typed(a, b)
         return operate(a, b)
 
@@ -185,7 +185,7 @@ def by_value_in_place(operate):
     def call(a, b):
         if isinstance(a, np.ndarray):
             b = typed(a, b)[1]
-        elif isinstance(a, np.generic) or isinstance(b, _OF_NUMPY):
+        elif isinstance(a, np.generic) or isinstance(b, OF_NUMPY):
             a, b = typed(a, b)
         return operate(a, b)
 

@@ -31,6 +31,7 @@ def test_what_is_neither_names_the_file_and_line(run):
         ("print (7 / 2), 5", "3 5\n"),
         ("print -7 / 2", "-4\n"),
         ("print ('%d') % 3", "3\n"),
+        ("print [0.1 + 0.2], 0.1 + 0.2", "[0.30000000000000004] 0.3\n"),
         ("print ('a,b').split(',')[1].upper()", "B\n"),
         ("print (1) if 0 else (2)", "2\n"),
         ("from __future__ import print_function\nprint(1), print(2)", "1\n2\n"),

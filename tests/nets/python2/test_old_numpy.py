@@ -129,7 +129,7 @@ FILES = [
      [False, 3000, False, True]),
 ]  # fmt: skip
 
-# What numpy 1.26 gave: the last one with the rules of 1.10. np.divide and np.delete: as in 1.10 under Python 2.
+# What Python 2.7.18 with numpy 1.10.4 and with 1.16.6 printed.
 NUMBERS = [
     ('p[0] + 100', ('int64', 300)),
     ('p[0] * 2', ('int64', 400)),
@@ -200,8 +200,27 @@ ADDED = [
     ("class A: pass\nA.s = p[0]\nA.s += 100\nout = A.s", ("int64", 300)),
     ("a = np.array(3, np.uint8)\nb = a\na += np.uint8(4)\nout = b", ("uint8", 7)),
     ("s = 'a'\ns += 'b'\nx = [1]\ny = x\nx += [2]\nout = [len(s), len(y)]", ("int64", [2, 2])),
+    ("out = p.sum() / 2", ("float64", 153.5)),
+    ("out = np.array([7], np.uint64) / np.array([2])", ("float64", [3.5])),
+    ("out = np.array([7], np.uint64) / 2", ("uint64", [3])),
+    ("out = np.bool_(True) / 2 + 0", ("int64", 0)),
     ("def g(a, s=0):\n    for v in a: s = s + v\n    return s\nout = g(p)", ("int64", 307)),
 ]
+
+
+TEXTS = [
+    ("out = [str(1.0 / 3), str(0.1 + 0.2), '%s %r' % (0.1 + 0.2, 0.5), '%s' % (2.0 / 3), str(1e16), str(3.0), str(7)]",
+     ["0.333333333333", "0.3", "0.3 0.5", "0.666666666667", "1e+16", "3.0", "7"]),
+    ("x = 5\nd = {}\nexec 'z = x / 2' in d, {'x': 7}\nout = [eval('x / 2'), eval('7 / x', {'x': 2}), eval(' `x`'), \n"
+     "      eval('lambda: 7 / 2')(), len([k for k in d if k == 'z'])]",
+     [2, 3, "5", 3, 0]),
+    ("def g(a):\n    b = 9\n    return eval('a / 2 + b')\nout = g(7)", 12),
+    ("out = ['yes' if np.array([]) else 'no', not np.zeros(0), not np.ones(1)]\nif np.array([]) == []: out = 0",
+     ["no", True, False]),
+    ("out = ['abc'.encode('hex'), 'a'.encode('base64'), np.frombuffer('ab', np.uint8).tolist(), apply(max, (1, 2))]",
+     ["616263", "YQ==\n", [97, 98], 2]),
+    ("out = np.lib.pad(np.array([1, 2]), 1, 'edge').tolist()", [1, 1, 2, 2]),
+]  # fmt: skip
 
 
 def plain(value):
@@ -211,7 +230,7 @@ def plain(value):
     return value.item() if isinstance(value, np.generic) else value
 
 
-@pytest.mark.parametrize(("text", "value"), FILES)
+@pytest.mark.parametrize(("text", "value"), FILES + TEXTS)
 def test_a_file_gives_what_numpy_1_10_gave(text, value, run):
     assert plain(run("import numpy as np\n" + text, "if 0: print 'Python 2'\n")) == value
 
