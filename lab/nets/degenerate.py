@@ -3,10 +3,10 @@
     make port CAFFE=/path/to/caffe TYPE="ArgMax MVN ..." LAYERS_DIR=/ported
     python -m lab.nets.degenerate /ported [Type ...]
 
-The types, their bottoms and the points are those of the tests (tests/support/pairs.py), and further parameters below. Each
-layer runs twice on the processor, in double: by torch, and by the ported code. Tops, and gradients of bottoms and blobs,
-must agree to 1e-9 of the largest value, with the same infinities and numbers that are none. Where one refuses and the
-other does not, the line says so.
+The types, their bottoms and the points are those of the tests (tests/support/pairs.py), with the further parameters
+below. Each layer runs twice on the processor, in double: by torch, and by the ported code. Tops, and gradients of
+bottoms and blobs, must agree to 1e-9 of the largest value, with the same infinities and numbers that are none. Where
+one refuses and the other does not, the line says so.
 """
 
 import collections
