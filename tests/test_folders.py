@@ -115,6 +115,10 @@ def test_a_nets_layers_are_found(both, monkeypatch):
     assert Folders().find("Own").module_name() == "cuffi.own"
     of_b = Folders([b.folder]).find("Own")
     assert of_b.folder == b.folder / "own" and of_b.module_name() != "cuffi.own"
+    # A name that is like that of a layer of the toolkit.
+    (b.folder / "normalise").mkdir()
+    (b.folder / "normalise" / "__init__.py").write_text(CAFFE.format(type="Like"))
+    assert Folders([b.folder]).find("Like").module_name().endswith(".normalise")
     # Two folders whose names differ by a mark alone are two packages.
     for mark in "-_":
         (b.folder / f"of{mark}mine" / "own").mkdir(parents=True)

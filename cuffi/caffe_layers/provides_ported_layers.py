@@ -36,7 +36,10 @@ class Ported:
     def module_name(self) -> str:
         """`cuffi.foo` if that is this folder, so that torch's name of its operator is the same on every machine."""
         name = f"{_TOOLKIT}.{self.folder.name}"
-        spec = importlib.util.find_spec(name)
+        try:
+            spec = importlib.util.find_spec(name)
+        except ModuleNotFoundError:  # the toolkit names its own layers of a like name
+            spec = None
         if spec and spec.origin and Path(spec.origin).resolve().parent == self.folder:
             return name
         parent = self.folder.parent

@@ -5,24 +5,29 @@ from __future__ import annotations
 import contextlib
 import copy
 import random
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 
 import numpy as np
 import torch
 
 
 @contextlib.contextmanager
-def apart(net) -> Generator:
+def apart(net, evaluated: bool = True, kept: Iterable = ()) -> Generator:
     """A twin of the net in phase TEST, for calls without gradients.
 
     The twin has the net's parameters. States of recurrent layers, statistics, counters and the modes are its own, and
     states begin at zero. Afterwards the generators of torch, numpy and Python continue as if nothing had run.
 
+    Args:
+        evaluated: False: the twin is in the net's own phase.
+        kept: parts of the net that the twin shares with it.
+
     Raises:
         CaffeRuntimeError: the net was not built for phase TEST.
     """
-    shared = [*net.parameters(), net.phases, net.specs]
-    twin = copy.deepcopy(net, {id(value): value for value in shared}).eval()
+    shared = [*net.parameters(), net.phases, net.specs, *kept]
+    twin = copy.deepcopy(net, {id(value): value for value in shared})
+    twin.train(not evaluated and net.training)
     states = random.getstate(), np.random.get_state()
     try:
         with torch.random.fork_rng(), torch.no_grad():

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import logging
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -130,12 +131,19 @@ class Builder:
             raise CaffeValueError(f"{path}: not a net: no `layer` and no `layers`{hint}")
         message_of(self.root.without("layer", "layers"), "NetParameter", options.ignore)
         check_names(options.shapes, self.root, self.specs, self._is_input, path)
+        if self.root.value("debug_info") == "true":
+            line = next(f.line for f in self.root.fields if f.name == "debug_info")
+            self._warn(line, "debug_info: the sizes of blobs and diffs are not logged")
         self.problems = Problems(path)
         self.modules: dict[Spec, nn.Module | None] = {}
         self.keys: dict[Spec, str] = {}
         # The tops' shapes, by a module and its bottoms' shapes.
         self.shapes: dict[tuple, list[tuple[int, ...]]] = {}
         self.reasons: dict[Spec, list[str]] = {}  # problems that a layer has in every phase
+
+    def _warn(self, line: int, what: str) -> None:
+        """Say once what the file asks for and nothing here does."""
+        warnings.warn(f"{self.path}, line {line}: {what}", stacklevel=3)
 
     # ---------------------------------------------------------------------------------------- phases
 
@@ -225,9 +233,14 @@ class Builder:
 
     def _make(self, net: CaffeNet, step: Step) -> None:
         spec = step.spec
-        if spec in self.modules or spec.type in NO_COMPUTATION:
+        if spec in self.modules:
             return
         self.modules[spec] = None
+        if spec.type in NO_COMPUTATION:
+            self._warn(
+                spec.line, f"{spec.name!r} ({spec.type}) writes no file here. Read {', '.join(spec.bottoms)}"
+            )
+            return
         for reason in _miscounted(spec):
             self._stop(spec, reason)
         try:

@@ -202,6 +202,23 @@ class Names(OrderedDict):
         super().__delitem__(key)
 
 
+class NetLayer:
+    """A layer of a net. As in pycaffe, its list of blobs cannot be replaced: assign to its elements."""
+
+    def __init__(self, kind: str, blobs: BlobVec):
+        self._type, self._blobs = kind, blobs
+
+    @property
+    def type(self) -> str:
+        """The layer's type."""
+        return self._type
+
+    @property
+    def blobs(self) -> BlobVec:
+        """The layer's parameters."""
+        return self._blobs
+
+
 class Layers(tuple):
     """A net's layers."""
 

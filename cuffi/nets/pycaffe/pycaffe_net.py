@@ -18,6 +18,7 @@ from ...caffe_files.parameters import did_you_mean
 from ...caffe_files.prototxt import parse
 from ..data.sources import package
 from ..net import caffe_net
+from ..net.apart import apart
 from ..net.blob import BlobVec
 from ..net.builder import read_net
 from ..net.fillers import fill
@@ -27,7 +28,7 @@ from ..net.python_layer import PythonLayer, PythonPath
 from ..net.schedule import calls_of
 from ..python2 import Tree, folders_of_user
 from . import mode
-from .blobs import Input, Layers, Names, NetBlob, layer_blobs
+from .blobs import Input, Layers, Names, NetBlob, NetLayer, layer_blobs
 from .io import Transformer
 from .runtime_errors import as_runtime
 
@@ -150,7 +151,7 @@ class Net:
         return Layers(
             modules[spec.name].instance.layer
             if isinstance(modules.get(spec.name), PythonLayer)
-            else SimpleNamespace(type=spec.type, blobs=self._params[spec.name])
+            else NetLayer(spec.type, self._params[spec.name])
             for spec in self._specs
         )
 
@@ -400,9 +401,20 @@ class Net:
         self._stale = True
 
     def _settle(self) -> None:
-        """Run the net before a blob is read, if an input has another shape than at the last call."""
-        if self._stale:
-            self._run(0, len(self._specs) - 1, again=True)
+        """Reshape all blobs before one is read, if an input has another shape than at the last call.
+
+        A twin runs, so that states, statistics and random numbers stay. Python layers are the net's own.
+        """
+        if not self._stale:
+            return
+        own, calls, self._entered = self.module, self._calls, {}
+        users = [module for module in own.children() if isinstance(module, PythonLayer)]
+        with apart(own, evaluated=False, kept=users) as twin:
+            self.module, self._calls = twin, {}
+            try:
+                self._run(0, len(self._specs) - 1, again=True)
+            finally:
+                self.module, self._calls = own, calls
 
     def _fill_dummies(self, first: bool = False) -> None:
         """Fill the tops of DummyData: constants once, other fillers at each call."""

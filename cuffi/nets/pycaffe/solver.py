@@ -31,13 +31,16 @@ class _Loop(Training):
         self.optimizer.zero_grad()
         total = 0.0
         for _ in range(self.s.iter_size):
-            self._outputs = _tensors(self._net.forward())
+            total += float(self._last_loss())
             self._net.backward()
-            weights = self.net.phase.loss_weights
-            total += sum(float(self._net.blobs[name].data.sum()) * w for name, w in weights.items())
         for _, on_gradients_ready in self.callbacks:
             on_gradients_ready()
         return torch.tensor(total / self.s.iter_size)
+
+    def _last_loss(self) -> Tensor:
+        self._outputs = _tensors(self._net.forward())
+        weights = self.net.phase.loss_weights
+        return torch.tensor(sum(float(self._net.blobs[name].data.sum()) * w for name, w in weights.items()))
 
     def update(self) -> None:
         for group in self.optimizer.param_groups:  # a script may have set param.base_lr
@@ -82,7 +85,7 @@ class Solver:
         settings = read_settings(solver_file, self.type)
         if settings.s.random_seed >= 0:  # before the nets, whose fillers draw from it
             mode.set_random_seed(settings.s.random_seed)
-        options = {"python_layers": python_layers}
+        options = {"python_layers": python_layers, "weights": settings.weights}
         self._net = _net(*settings.train_net(), mode.TRAIN, options)
         self._test_nets = [_net(*one, mode.TEST, options) for one in settings.test_nets()]
         for net in self._test_nets:
@@ -103,6 +106,11 @@ class Solver:
     def param(self):
         """The SolverParameter."""
         return self._loop.s
+
+    @property
+    def lr(self) -> float:
+        """The learning rate of this iteration."""
+        return self._loop.settings.rate(self._loop.iteration)
 
     @property
     def iter(self) -> int:

@@ -112,9 +112,23 @@ def compiled(path: Path, others: int = 0) -> Source:
     return Source(code, language, "absolute_import" in futures)
 
 
-def _parsed(text: str, path: str) -> tuple[ast.Module, int]:
+def converted(text: str, mode: str, divides: bool) -> CodeType:
+    """The code of a text that a Python 2 file evaluates. `mode`: eval or exec."""
     try:
-        return ast.parse(text, path), 0
+        tree = ast.parse(text, "<string>", mode)
+    except SyntaxError:
+        tree, _ = _parsed(text + "\n", "<string>")
+        if mode == "eval":
+            tree = ast.Expression(tree.body[0].value)
+    return compile(ast.fix_missing_locations(_Old(divides).visit(tree)), "<string>", mode, dont_inherit=True)
+
+
+def _parsed(text: str, path: str) -> tuple[ast.Module, int]:
+    tree = None
+    try:
+        tree = ast.parse(text, path)
+        if not _prints_by_statement(tree) or "python3" in text.partition("\n")[0]:
+            return tree, 0
     except SyntaxError as error:
         new = error
     # In Python 2 a tab could stand for up to eight blanks.
@@ -124,8 +138,34 @@ def _parsed(text: str, path: str) -> tuple[ast.Module, int]:
     except CaffeRuntimeError:
         raise
     except Exception as old:  # fissix has errors of several kinds
+        if tree is not None:
+            return tree, 0
         new.msg = f"{new.msg} (nor is it Python 2: {old})"
         raise new from None
+
+
+def _prints_by_statement(tree: ast.Module) -> bool:
+    """Are there lines that both Pythons read, in two ways: `print [x]`, `print >>f, x`, `print (x), y`, `print -x`?"""
+    if any(isinstance(n, ast.ImportFrom) and n.module == "__future__" and
+           any(alias.name == "print_function" for alias in n.names) for n in tree.body):  # fmt: skip
+        return False
+    return any(isinstance(node, ast.Expr) and _begins_with_print(node.value) for node in ast.walk(tree))
+
+
+def _begins_with_print(node: ast.expr) -> bool:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return False
+    while not isinstance(node, ast.Name):
+        inner = getattr(node, _FIRST.get(type(node), ""), None)
+        node = inner[0] if isinstance(inner, list) and inner else inner
+        if not isinstance(node, ast.expr):
+            return False
+    return node.id == "print"
+
+
+# The part of an expression that its text begins with.
+_FIRST = {ast.Tuple: "elts", ast.BinOp: "left", ast.Compare: "left", ast.BoolOp: "values", ast.IfExp: "body",
+          ast.Subscript: "value", ast.Attribute: "value", ast.Call: "func"}  # fmt: skip
 
 
 def _untabbed(line: str) -> str:
@@ -172,9 +212,8 @@ class _Old(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.op, ast.Div) and self.divides:
             return self.call("__divided__", node.left, node.right)
-        if isinstance(node.op, ast.Mod):
-            return self.call("__Mod__", node.left, node.right)
-        return node
+        name = f"__{type(node.op).__name__}__"
+        return self.call(name, node.left, node.right) if name in OLD_BUILTINS else node
 
     def visit_Subscript(self, node: ast.Subscript):
         """`a[i]` becomes `__item__(a, i)`, unless i is a constant or a slice, which numpy reads as it did."""
@@ -198,25 +237,36 @@ class _Old(ast.NodeTransformer):
             return self.call(name, node.left, node.comparators[0])
         return node
 
+    def visit_If(self, node):
+        """`if a` becomes `if __true__(a)`; `while` and `x if a else y`, too."""
+        self.generic_visit(node)
+        node.test = self.call("__true__", node.test)
+        return node
+
+    visit_While = visit_IfExp = visit_If
+
+    def visit_UnaryOp(self, node: ast.UnaryOp):
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Not):
+            node.operand = self.call("__true__", node.operand)
+        return node
+
     def visit_AugAssign(self, node: ast.AugAssign):
-        """`a[i] += b` becomes `__augment__(a, i, __iadd__, b)`, and `a.b /= c` a division as in Python 2."""
+        """`a[i] += b` becomes `__augment__(a, i, __iadd__, b)`, and `a.b /= c` becomes `a.b = __divide__(a.b, c)`."""
         self.generic_visit(node)
         target, divides = node.target, isinstance(node.op, ast.Div) and self.divides
-        change = ast.Name(
-            "__divide__" if divides else f"__i{AUGMENTED.get(type(node.op).__name__)}__", ast.Load()
-        )
+        name = "__divide__" if divides else f"__i{AUGMENTED.get(type(node.op).__name__)}__"
         if isinstance(target, ast.Subscript):
+            change = ast.Name(name, ast.Load())
             called = self.call("__augment__", target.value, _indexed(target.slice), change, node.value)
             return ast.copy_location(ast.Expr(ast.copy_location(called, node)), node)
-        if not divides:
-            return node
         before = []
         if isinstance(target, ast.Attribute) and not isinstance(target.value, ast.Name):
             held = ast.Assign([ast.Name("__held__", ast.Store())], target.value)
             before, target.value = [ast.copy_location(held, node)], ast.Name("__held__", ast.Load())
         value = type(target)(**{f: getattr(target, f) for f in target._fields} | {"ctx": ast.Load()})
         value = ast.copy_location(value, node)
-        done = ast.Assign([target], self.call("__divide__", value, node.value))
+        done = ast.Assign([target], self.call(name, value, node.value))
         return [*before, ast.copy_location(done, node)]
 
     def visit_Slice(self, node: ast.Slice):
@@ -230,7 +280,7 @@ class _Old(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call):
         self.generic_visit(node)
         method = node.func
-        if isinstance(method, ast.Name) and method.id in ("int", "float") and len(node.args) == 1:
+        if isinstance(method, ast.Name) and method.id in ("int", "float", "str") and len(node.args) == 1:
             method.id = f"__{method.id}__"
         elif isinstance(method, ast.Attribute) and method.attr in METHODS:
             node.func = self.call("__method__", method.value, ast.Constant(method.attr))

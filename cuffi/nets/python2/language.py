@@ -1,6 +1,7 @@
 """Python 2's builtins, its division and the methods that its types had."""
 
 from __future__ import annotations
+import __future__
 
 import builtins
 import codecs
@@ -17,7 +18,19 @@ from pathlib import Path
 
 import numpy as np
 
-from .old_numpy import augment, equal, formatted, item, scalar, store, unequal
+from .old_numpy import (
+    OF_NUMPY,
+    augment,
+    by_value,
+    by_value_in_place,
+    equal,
+    formatted,
+    item,
+    scalar,
+    store,
+    typed,
+    unequal,
+)
 
 # By ast's operator: the name of operator.iadd and the like.
 AUGMENTED = {"Add": "add", "Sub": "sub", "Mult": "mul", "Mod": "mod", "Pow": "pow", "FloorDiv": "floordiv",
@@ -33,20 +46,25 @@ def _is_whole(value) -> bool:
         return False
     return (
         kind is int
-        or isinstance(value, int | np.integer)
+        or isinstance(value, int | np.integer | np.bool_)
         or (kind is np.ndarray and value.dtype.kind in "iub")
     )
 
 
 def divided(a, b):
-    """Python 2's `a / b`: rounded down if both are integers, including numpy's."""
+    """Python 2's `a / b`: rounded down if both are integers, including numpy's. uint64 and int are floats together."""
+    if isinstance(a, OF_NUMPY) or isinstance(b, OF_NUMPY):
+        a, b = typed(a, b)
+        if _is_whole(a) and _is_whole(b) and np.result_type(a, b).kind == "f":
+            return np.true_divide(a, b)
     return a // b if _is_whole(a) and _is_whole(b) else a / b
 
 
 def divide(a, b):
     """Python 2's `a /= b`. An array is divided in place."""
     if isinstance(a, np.ndarray):
-        (np.floor_divide if _is_whole(a) and _is_whole(b) else np.true_divide)(a, b, out=a)
+        a_divides = np.floor_divide if _is_whole(a) and _is_whole(b) else np.true_divide
+        a_divides(a, typed(a, b)[1], out=a)
         return a
     return divided(a, b)
 
@@ -59,6 +77,34 @@ def divided_unsure(a, b):
         warnings.warn(f"{where}: `/` of integers rounds down, as in Python 2. If this is a Python 3 file, say so in "
                       "its first line: #!/usr/bin/env python3", stacklevel=2)  # fmt: skip
     return divided(a, b)
+
+
+class _Short(float):
+    """A float whose text has twelve digits, as Python 2's had."""
+
+    def __str__(self) -> str:
+        text = f"{float(self):.12g}"
+        return f"{text}.0" if text.lstrip("-").isdigit() else text
+
+
+def shortened(value):
+    """The value, with Python 2's text if it is a float."""
+    return _Short(value) if type(value) is float else value
+
+
+def _of_text(values):
+    """What `text % values` gets."""
+    return tuple(map(shortened, values)) if isinstance(values, tuple) else shortened(values)
+
+
+def printed(*values, **named):
+    """print"""
+    builtins.print(*map(shortened, values), **named)
+
+
+def true(value) -> bool:
+    """What `if` asks: an array without elements was false until numpy 2.2."""
+    return bool(value.size and value) if isinstance(value, np.ndarray) else bool(value)
 
 
 def _number(kind):
@@ -113,6 +159,19 @@ def _decode(text: str):
     return decode
 
 
+def _encode(text: str):
+    """str.encode: 'hex' and 'base64' make text."""
+
+    def encode(encoding="ascii", errors="strict"):
+        is_binary = encoding.lower() in ("hex", "base64")
+        return (
+            codecs.encode(text.encode("latin-1"), encoding).decode() if is_binary else own(encoding, errors)
+        )
+
+    own = text.encode
+    return encode
+
+
 def _sort(items: list):
     """list.sort(cmp, key, reverse)."""
 
@@ -146,7 +205,20 @@ METHODS = {
     "iteritems": lambda owner: lambda: iter(owner.items()),
     "next": lambda owner: owner.__next__,
     "decode": _decode,
+    "encode": None,
     "tostring": lambda owner: owner.tobytes,  # of numpy's and array's arrays
+    "itemset": lambda owner: (
+        lambda *given: owner.__setitem__(
+            given[:-1]
+            if len(given) > 2
+            else np.unravel_index(*given[:-1], owner.shape)
+            if given[:-1]
+            else (),
+            given[-1],
+        )
+    ),
+    "newbyteorder": lambda owner: lambda order="S": owner.view(owner.dtype.newbyteorder(order)),
+    "ptp": lambda owner: functools.partial(np.ptp, owner),
     "keys": None,
     "values": None,
     "items": None,
@@ -159,6 +231,8 @@ def method(owner, name: str):
     """`owner.name`, as a method of Python 2."""
     if type(owner) is list and name == "sort":
         return _sort(owner)
+    if type(owner) is str and name == "encode":
+        return _encode(owner)
     try:
         own = getattr(owner, name)
     except AttributeError:
@@ -219,6 +293,29 @@ def mapped(function, *several):
     return list(map(function, *several)) if function else list(zip(*several, strict=False))
 
 
+def evaluated(text, names=None, local_names=None):
+    """eval: text is read as Python 2."""
+    return _run(text, "eval", names, local_names, sys._getframe(1))
+
+
+def executed(text, names=None, local_names=None) -> None:
+    """exec: text is read as Python 2."""
+    _run(text, "exec", names, local_names, sys._getframe(1))
+
+
+def _run(text, mode: str, names, local_names, frame):
+    from .convert import converted
+
+    if isinstance(text, str):
+        divides = not frame.f_code.co_flags & __future__.division.compiler_flag
+        text = converted(text.strip(" \t") if mode == "eval" else text, mode, divides)
+    if names is None:
+        names, local_names = frame.f_globals, frame.f_locals
+    if "__builtins__" not in names:
+        names["__builtins__"] = frame.f_builtins
+    return (builtins.eval if mode == "eval" else builtins.exec)(text, names, local_names)
+
+
 def run_file(path, globals_=None, locals_=None):
     """execfile."""
     from .convert import compiled
@@ -238,6 +335,13 @@ OLD_BUILTINS = {
     "reload": lambda module: module if module is sys or module.__name__ == "sys" else importlib.reload(module),
     "cmp": lambda a, b: (a > b) - (a < b),
     "execfile": run_file,
+    "eval": evaluated,
+    "exec": executed,
+    "print": printed,
+    "apply": lambda function, args=(), named=None: function(*args, **(named or {})),
+    "intern": sys.intern,
+    "__str__": lambda *value: str(*map(shortened, value)),
+    "__true__": true,
     "file": opened,
     "open": opened,
     "round": rounded,
@@ -251,19 +355,23 @@ OLD_BUILTINS = {
     ),
     "__divided__": divided,
     "__divide__": divide,
-    **{f"__i{name}__": getattr(operator, f"i{name.lower()}") for name in AUGMENTED.values()},
+    **{f"__i{name}__": by_value_in_place(getattr(operator, f"i{name}")) for name in AUGMENTED.values()},
+    **{f"__{kind}__": by_value(getattr(operator, f"__{name}__")) for kind, name in AUGMENTED.items()},
+    "divmod": by_value(divmod),
+    "pow": lambda a, b, *modulus: pow(a, b, *modulus) if modulus else OLD_BUILTINS["__Pow__"](a, b),
+    "sum": lambda items, start=0: functools.reduce(OLD_BUILTINS["__Add__"], items, start),
     "__int__": _number(int),
     "__float__": _number(float),
     "__item__": item,
     "__store__": store,
     "__augment__": augment,
-    "__Mod__": formatted,
+    "__Mod__": lambda a, b: formatted(a, _of_text(b) if isinstance(a, str) else b),
     "__Eq__": equal,
     "__NotEq__": unequal,
-    "__Lt__": _compared(operator.lt),
-    "__LtE__": _compared(operator.le),
-    "__Gt__": _compared(operator.gt),
-    "__GtE__": _compared(operator.ge),
+    "__Lt__": _compared(by_value(operator.lt)),
+    "__LtE__": _compared(by_value(operator.le)),
+    "__Gt__": _compared(by_value(operator.gt)),
+    "__GtE__": _compared(by_value(operator.ge)),
     "__index__": index,
     "__slice__": slice,
     "__method__": method,

@@ -77,8 +77,15 @@ def _lenient(function):
 
 
 def _numpy_s(value):
-    is_function = callable(value) and not isinstance(value, type | np.ufunc)
+    if isinstance(value, np.ufunc):
+        return _ufunc(value)
+    is_function = callable(value) and not isinstance(value, type | old_numpy.Ufunc)
     return _lenient(value) if is_function else value
+
+
+@functools.cache
+def _ufunc(function: np.ufunc):
+    return old_numpy.Ufunc(function) if function.nin == 2 else function
 
 
 def _array(*args, **kwargs):
@@ -88,10 +95,39 @@ def _array(*args, **kwargs):
         return np.asanyarray(*args, **kwargs) if kwargs.pop("subok", False) else np.asarray(*args, **kwargs)
     try:
         return np.array(*args, **kwargs)
+    except OverflowError:  # until 1.24 integers wrapped around
+        dtype = kwargs.pop("dtype", None) or args[1]
+        return np.array(args[0], **kwargs).astype(dtype)
     except ValueError as error:
         if "inhomogeneous" not in str(error) or kwargs.get("dtype") is not None:
             raise
         return np.array(*args, **kwargs | {"dtype": object})
+
+
+def _sum(values, *args, **kwargs):
+    """np.sum: also of a generator's values."""
+    return np.sum(list(values) if isinstance(values, types.GeneratorType) else values, *args, **kwargs)
+
+
+def _delete(array, places, axis=None):
+    """np.delete: a list of booleans has the numbers 0 and 1, as before 1.19."""
+    places = np.asarray(places) if isinstance(places, list) else places
+    is_mask = isinstance(places, np.ndarray) and places.dtype == bool
+    return np.delete(array, places.astype(int) if is_mask else places, axis)
+
+
+def _histogram(*args, normed=None, **kwargs):
+    """np.histogram: `normed` is today's `density`."""
+    return np.histogram(*args, **kwargs | ({"density": normed} if normed is not None else {}))
+
+
+def _interpolated(function):
+    """percentile and its relatives: `interpolation` is today's `method`."""
+
+    def call(*args, interpolation=None, **kwargs):
+        return function(*args, **kwargs | ({"method": interpolation} if interpolation else {}))
+
+    return call
 
 
 def _from_string(text, dtype=float, count=-1, sep=""):
@@ -99,6 +135,11 @@ def _from_string(text, dtype=float, count=-1, sep=""):
     if sep:
         return np.fromstring(text, dtype, count, sep=sep)
     return np.frombuffer(text.encode("latin-1") if isinstance(text, str) else text, dtype, count).copy()
+
+
+def _from_buffer(data, *args, **kwargs):
+    """np.frombuffer: text stands for bytes."""
+    return np.frombuffer(data.encode("latin-1") if isinstance(data, str) else data, *args, **kwargs)
 
 
 def _load(file, mmap_mode=None, allow_pickle=True, fix_imports=True, encoding="latin1"):
@@ -115,10 +156,16 @@ def _set_printoptions(precision=None, threshold=None, *args, **kwargs):
 
 def _numpy(module: types.ModuleType) -> Library:
     old = old_numpy.names() | {"array": _array, "load": _load, "fromstring": _from_string, "unique": _unique}
-    old["set_printoptions"] = _set_printoptions
+    old["frombuffer"] = _from_buffer
+    old |= {"set_printoptions": _set_printoptions, "sum": _sum, "delete": _delete, "histogram": _histogram}
+    old |= {name: _interpolated(getattr(np, name)) for name in _PERCENTILES}
+    old["divide"] = old_numpy.Divide(np.divide)
     found = Library(module, old, _numpy_s)
     vars(found)["__all__"] = [name for name in old_numpy.STAR if name in old or hasattr(module, name)]
     return found
+
+
+_PERCENTILES = ("percentile", "nanpercentile", "quantile", "nanquantile")
 
 
 def _unique(*args, **kwargs):
@@ -131,12 +178,16 @@ def _unique(*args, **kwargs):
 
 
 def _linalg(module: types.ModuleType) -> Library:
-    """numpy.linalg: lstsq keeps all singular values, unless rcond says otherwise."""
+    """numpy.linalg: lstsq keeps all singular values, unless rcond says otherwise; solve takes stacks of vectors."""
 
     def lstsq(a, b, rcond=-1):
         return module.lstsq(a, b, rcond)
 
-    return Library(module, {"lstsq": lstsq})
+    def solve(a, b):
+        of_vectors = 1 < np.ndim(b) == np.ndim(a) - 1
+        return module.solve(a, np.asarray(b)[..., None])[..., 0] if of_vectors else module.solve(a, b)
+
+    return Library(module, {"lstsq": lstsq, "solve": solve, "linalg": module})
 
 
 def _pylab(module: types.ModuleType) -> Library:
@@ -289,6 +340,7 @@ def _of(module: str, name: str):
 LIBRARIES = {
     "numpy": _numpy,
     "numpy.linalg": _linalg,
+    "numpy.lib": lambda module: Library(module, {"pad": np.pad}, _numpy_s),
     "math": _math,
     "pylab": _pylab,
     "matplotlib.pylab": _pylab,

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable
 from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 
+import numpy as np
+
 from ...base.shown import command
 from . import extensions
 from .convert import Source, compiled
@@ -70,6 +72,8 @@ class Tree:
         source = compiled(path, self.language or language)
         self.language = self.language or source.language
         names["__builtins__"] = self.builtins(source)
+        if Tree.running is self and source.language != 3 and np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+            np.set_printoptions(legacy="1.25")  # [0.5], not [np.float32(0.5)]
         exec(source.code, names)
 
     def builtins(self, source: Source) -> dict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import operator
 import pickle
 import warnings
 from typing import Any
@@ -115,6 +116,107 @@ _NUMBERS = {"ALLOW_THREADS": 1, "BUFSIZE": 8192, "CLIP": 0, "WRAP": 1, "RAISE": 
             "UFUNC_BUFSIZE_DEFAULT": 8192}  # fmt: skip
 
 
+# --------------------------------------------------------------------------------------------- numbers
+
+OF_NUMPY = (np.ndarray, np.generic)
+_KINDS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 2}  # of lower and higher types
+_OF_PYTHON = {
+    bool: np.dtype(bool),
+    int: np.dtype(np.int64),
+    float: np.dtype(float),
+    complex: np.dtype(complex),
+}
+
+
+def _type(value) -> np.dtype | None:
+    """The dtype of a number or of an array of numbers; None for others."""
+    if type(value) is int and not -(1 << 63) <= value < 1 << 63:
+        return np.dtype(np.uint64) if 0 < value < 1 << 64 else None
+    dtype = value.dtype if isinstance(value, OF_NUMPY) else _OF_PYTHON.get(type(value))
+    return dtype if dtype is not None and dtype.kind in _KINDS else None
+
+
+def _of_value(value, beside: np.dtype) -> np.dtype:
+    """The smallest dtype that has a number's value, signed if that of the array beside it is and the value fits."""
+    least = np.min_scalar_type(value)
+    if least.kind == "u" and beside.kind == "i" and value <= np.iinfo(f"i{least.itemsize}").max:
+        return np.dtype(f"i{least.itemsize}")
+    return least
+
+
+def typed(a, b) -> tuple:
+    """The operands of `a + b` and the like, with numbers of the dtypes that numpy gave them before 2.0.
+
+    Numbers alone have the dtype of both: uint8 and int make int64. Beside an array, a number of the array's kind or a
+    lower one has the smallest dtype that has its value: uint8 pixels and 300 make uint16, float32 values and a float64
+    stay float32.
+    """
+    of_a, of_b = _type(a), _type(b)
+    if of_a is None or of_b is None:
+        return a, b
+    is_array = [isinstance(one, np.ndarray) and one.ndim > 0 for one in (a, b)]
+    if all(is_array):
+        return a, b
+    if not any(is_array):
+        made = np.promote_types(of_a, of_b)
+        return made.type(a), made.type(b)
+    array, number = (of_a, b) if is_array[0] else (of_b, a)
+    own = of_b if is_array[0] else of_a
+    if _KINDS[own.kind] <= _KINDS[array.kind]:
+        own = _of_value(number, array)
+    number = np.promote_types(array, own).type(number)
+    return (a, number) if is_array[0] else (number, b)
+
+
+def by_value(operate):
+    """An operator of two operands, by numpy's rules before 2.0."""
+
+    def call(a, b):
+        if isinstance(a, OF_NUMPY) or isinstance(b, OF_NUMPY):
+            a, b = typed(a, b)
+        return operate(a, b)
+
+    return call
+
+
+def by_value_in_place(operate):
+    """The same for `a += b`: an array stays that array."""
+
+    def call(a, b):
+        if isinstance(a, np.ndarray):
+            b = typed(a, b)[1]
+        elif isinstance(a, np.generic) or isinstance(b, OF_NUMPY):
+            a, b = typed(a, b)
+        return operate(a, b)
+
+    return call
+
+
+class Ufunc:
+    """A function of two operands, `np.maximum`, by numpy's rules before 2.0."""
+
+    def __init__(self, function: np.ufunc):
+        self._function, self.__name__, self.__doc__ = function, function.__name__, function.__doc__
+
+    def __call__(self, *args, **kwargs):
+        if len(args) > 1:
+            args = (*typed(*args[:2]), *args[2:])
+        return self._function(*args, **kwargs)
+
+    def __getattr__(self, name: str):
+        return getattr(self._function, name)
+
+
+class Divide(Ufunc):
+    """np.divide of Python 2: integers are rounded down."""
+
+    def __call__(self, *args, **kwargs):
+        kinds = [np.asarray(x).dtype.kind for x in args[:2]]
+        if len(kinds) == 2 and all(kind in "iub" for kind in kinds):
+            return np.floor_divide(*typed(*args[:2]), *args[2:], **kwargs)
+        return super().__call__(*args, **kwargs)
+
+
 # ---------------------------------------------------------------------------------------------- arrays
 
 
@@ -196,11 +298,11 @@ def augment(owner, index, change, value) -> None:
 
 def equal(a, b):
     """`a == b`: False for arrays of unlike shapes, and for an array and None or text, as until 1.25."""
-    return _compared(a, b, np.False_, lambda: a == b)
+    return _compared(a, b, np.False_, operator.eq)
 
 
 def unequal(a, b):
-    return _compared(a, b, np.True_, lambda: a != b)
+    return _compared(a, b, np.True_, operator.ne)
 
 
 def _compared(a, b, otherwise, compare):
@@ -212,17 +314,20 @@ def _compared(a, b, otherwise, compare):
         ):
             return otherwise
     try:
-        return compare()
+        return compare(*typed(a, b))
     except ValueError:
         if not (isinstance(a, np.ndarray) or isinstance(b, np.ndarray)):
             raise
         return otherwise
 
 
+_remainder = by_value(operator.mod)
+
+
 def formatted(a, b):
     """`a % b`: text accepts arrays with one element as numbers."""
     if not isinstance(a, str | bytes):
-        return a % b
+        return _remainder(a, b)
     try:
         return a % b
     except TypeError:

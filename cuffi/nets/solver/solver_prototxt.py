@@ -14,7 +14,7 @@ from ..net.phases import State
 from .updates import POLICIES, RULES
 
 # Fields of SSD's solver for scoring its tests. They do not change the training.
-_OF_TESTS = ("eval_type", "ap_version", "show_per_class_result")
+OF_TESTS = ("eval_type", "ap_version", "show_per_class_result")
 # solver_type, in files from before 2015.
 _OLD_TYPES = {0: "SGD", 1: "Nesterov", 2: "AdaGrad", 3: "RMSProp", 4: "AdaDelta", 5: "Adam"}
 
@@ -80,6 +80,12 @@ class Settings:
             return render(self.node.nodes(name)[i])
         return self.file(self.node.values(name)[i])
 
+    @property
+    def weights(self) -> list[str]:
+        """The weights files to start from."""
+        names = [name.strip() for several in self.s.weights for name in several.split(",")]
+        return [self.file(name) for name in names]
+
     def file(self, name: str) -> str:
         """A path in the file: relative to the working directory, as in Caffe, or to the solver file's folder."""
         return named_by(self.path, name) or name
@@ -108,7 +114,7 @@ def read_settings(path, kind: str = "") -> Settings:
     except CaffeValueError as error:
         raise CaffeValueError(f"{path}, {error}") from None
     for one in unknown:
-        if one.path not in _OF_TESTS and "net_param" not in one.path:
+        if one.path not in OF_TESTS and "net_param" not in one.path:
             if one.path in ("layer", "layers"):
                 raise CaffeValueError(f"{path}, line {one.line}: not a solver's file: it is a net")
             raise CaffeValueError(f"{path}, line {one.line}: {one.path}: {one.hint}")

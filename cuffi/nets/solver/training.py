@@ -27,7 +27,7 @@ from ..net.phases import TEST, TRAIN, State
 from .caffe_log import formed, scores, to_stderr
 from .interrupt import deferred
 from .optimizer import caffe_solver, unwrapped
-from .solver_prototxt import Settings, read_settings
+from .solver_prototxt import OF_TESTS, Settings, read_settings
 from .solverstate import load_solverstate, newest, save_solverstate
 
 # A function that takes a batch number and yields the batches from there on: dicts of tensors, by input blob.
@@ -78,6 +78,8 @@ class Training:
         self.device = torch.device(device or _device(self.s))
         self.on_gpu = self.device.type == "cuda"
         self.seed = self._seeded()
+        if settings.weights and net is None:
+            options.setdefault("weights", settings.weights)
         made = net if net is not None else _made(*settings.train_net(), settings, options)
         inner = unwrapped(made)
         if not isinstance(inner, CaffeNet):
@@ -119,6 +121,11 @@ class Training:
             self.log("debug_info: the sizes of blobs and diffs are not logged", "W")
         if self.s.snapshot_diff:
             self.log("snapshot_diff: snapshots have no diffs", "W")
+        if given := [name for name in OF_TESTS if self.settings.node.has(name)]:
+            self.log(
+                f"{', '.join(given)}: tests log the means of their nets' outputs, and no average precision",
+                "W",
+            )
 
     # ---------------------------------------------------------------------------------------- nets
 
@@ -169,6 +176,10 @@ class Training:
         self.step(s.max_iter - self.iteration)
         if s.snapshot_after_train and not (s.snapshot and self.iteration % s.snapshot == 0):
             self.snapshot()
+        shows = s.display and self.iteration % s.display == 0
+        if shows and (loss := self._last_loss()) is not None:
+            self._recent.append(loss)
+            self.log(f"Iteration {self.iteration}, loss = {self._mean_loss():g}")
         if s.test_interval and self.iteration % s.test_interval == 0:
             self.test()
         self.log("Optimization Done.")
@@ -226,30 +237,47 @@ class Training:
 
     def _forward_backward(self) -> Tensor:
         """The gradients of iter_size batches, and their mean loss."""
-        if self._batches is None:
-            self._batches = self.data(self.iteration * self.s.iter_size)
         self.net.train()
         self.optimizer.zero_grad()
         total = torch.zeros((), device=self.device)
         for _ in range(self.s.iter_size):
-            batch = next(self._batches, None)
+            batch = self._next_batch()
             if batch is None:
                 raise CaffeValueError(f"{self.net.path}: the data ended at iteration {self.iteration}")
-            with torch.autocast(self.device.type, self.amp or torch.bfloat16, enabled=self.amp is not None):
-                outputs = self.called(**self._moved(batch))
-                loss = self.net.loss(outputs) if self.net.phase.loss_weights else torch.zeros(())
+            loss = self._loss(batch)
             if loss.requires_grad:
                 self.scaler.scale(loss).backward()
             total += loss.detach() / self.s.iter_size
-            self._outputs = _unread(self.net, outputs)
         return total
+
+    def _next_batch(self) -> dict[str, Tensor] | None:
+        if self._batches is None:
+            self._batches = self.data(self.iteration * self.s.iter_size)
+        return next(self._batches, None)
+
+    def _loss(self, batch: dict[str, Tensor]) -> Tensor:
+        with torch.autocast(self.device.type, self.amp or torch.bfloat16, enabled=self.amp is not None):
+            outputs = self.called(**self._moved(batch))
+            loss = self.net.loss(outputs) if self.net.phase.loss_weights else torch.zeros(())
+        self._outputs = _unread(self.net, outputs)
+        return loss
+
+    @torch.no_grad()
+    def _last_loss(self) -> Tensor | None:
+        """The loss of one more batch, which Caffe shows at the end; None after the last batch of finite data."""
+        self.net.train()
+        batch = self._next_batch()
+        return None if batch is None else self._loss(batch)
 
     def _moved(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         known = self.net.phase.graph.inputs
         return {k: v.to(self.device, non_blocking=True) for k, v in batch.items() if k in known}
 
+    def _mean_loss(self) -> float:
+        return float(torch.stack(list(self._recent)).mean())
+
     def _display(self) -> None:
-        loss = float(torch.stack(list(self._recent)).mean())
+        loss = self._mean_loss()
         rate = self.settings.rate(self.iteration)
         self.losses.append((self.iteration, rate, loss))
         self.log(f"Iteration {self.iteration}, loss = {loss:g}")

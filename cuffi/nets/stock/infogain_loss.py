@@ -6,9 +6,10 @@ import torch
 
 from ...caffe_files.caffemodel import stored_blob
 from . import StockLayer
+from .multinomial_logistic_loss import LEAST
 from .softmax_with_loss import check_labels, normalizer
 
-_MOST = -math.log(1e-20)  # Caffe takes no logarithm of less
+_MOST = -math.log(LEAST)
 
 
 class InfogainLoss(StockLayer):

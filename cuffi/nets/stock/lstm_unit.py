@@ -9,8 +9,8 @@ class LSTMUnit(StockLayer):
     """One step of an LSTM.
 
     Bottoms: the previous cell [1, streams, D], the gates' inputs [1, streams, 4 D] in the order input, forget,
-    output, candidate, and the markers [1, streams], 0 where a sequence begins. Tops: cell and hidden state, [1,
-    streams, D].
+    output, candidate, and the markers [1, streams], 0 where a sequence begins, else 1. Tops: cell and hidden state, [1,
+    streams, D]. With a marker between them the forget gate's gradient is the exact one, and the source's is not.
 
     Source: BVLC's lstm_unit_layer.cpp.
     """

@@ -1,6 +1,10 @@
 """Losses: MultinomialLogisticLoss, a cross entropy of probabilities."""
 
+import numpy as np
+
 from . import StockLayer, legacy
+
+LEAST = float(np.float32(1e-20))  # Caffe takes no logarithm of less; its constant is a float
 
 
 class MultinomialLogisticLoss(StockLayer):
@@ -22,7 +26,7 @@ class MultinomialLogisticLoss(StockLayer):
     def forward(self, probabilities, labels):
         items = probabilities.shape[0]
         own = probabilities.reshape(items, -1).gather(1, labels.reshape(-1, 1).long())
-        floor = own.clamp(min=1e-20)
+        floor = own.clamp(min=LEAST)
         # Caffe's gradient is not 0 below that minimum.
         missing = (own - own.detach()) / floor.detach() - (floor - floor.detach()) / floor.detach()
         return -(floor.log() + missing).sum() / items

@@ -18,8 +18,18 @@ class Power(StockLayer):
         super().__init__(definition)
         p = definition.message.power_param
         self.power, self.scale, self.shift = p.power, p.scale, p.shift
+        self.constant = None  # of every x, as in the source
+        if self.power * self.scale == 0:
+            self.constant = torch.tensor(p.shift, dtype=torch.float64).pow(p.power).item()
 
     def forward(self, x):
+        if self.constant is not None:
+            top = torch.full_like(x, self.constant)
+            return (
+                Sloped.apply(x, top, torch.zeros_like(x))
+                if x.requires_grad and torch.is_grad_enabled()
+                else top
+            )
         if self.scale != 1:
             x = x * self.scale
         if self.shift != 0:
@@ -29,7 +39,5 @@ class Power(StockLayer):
         top = x.pow(self.power)
         if self.power == 2 or not (x.requires_grad and torch.is_grad_enabled()):
             return top
-        fixed, slope = top.detach(), torch.zeros_like(top)
-        if self.power * self.scale:
-            slope = self.power * fixed / x.detach()
-        return Sloped.apply(x, fixed, slope)
+        fixed = top.detach()
+        return Sloped.apply(x, fixed, self.power * fixed / x.detach())

@@ -79,6 +79,37 @@ def test_pointwise(text):
     np.testing.assert_allclose(found, np.broadcast_to(wanted, x.shape), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "power, scale, shift", [(-1, 0, 0), (0.5, 0, 2), (1, 0, 3), (0, 2, 1), (2, 0, -3), (3, 0, -2)]
+)
+def test_a_power_that_does_not_depend_on_x_is_constant(power, scale, shift):
+    """Caffe: shift^power, or 1 for power 0, whatever x is; its gradient is 0."""
+    said = f"power: {power} scale: {scale} shift: {shift}"
+    x = torch.tensor([[0.0, -0.0, -2.0, 3.0, math.inf, math.nan]]).double().requires_grad_()
+    top = one_layer(f'type: "Power" power_param {{ {said} }}', (1, 6))(x)
+    wanted = 1.0 if power == 0 else math.inf if (power, shift) == (-1, 0) else float(shift) ** power
+    assert top.tolist() == [[wanted] * 6]
+    top.sum().backward()
+    assert not x.grad.any()
+
+
+@pytest.mark.parametrize("index", [-0.4, -1.0, 4.0])
+def test_items_by_indices_outside_of_the_batch_are_refused(index):
+    """Caffe compares the number with 0 before its cast to int."""
+    net = one_layer('type: "BatchReindex"', (4, 2), (3,))
+    with pytest.raises(CaffeError, match="BatchReindex"):
+        net(draw(4, 2), torch.tensor([1.9, 0.0, index]).double())
+
+
+def test_the_least_probability_is_a_float_s():
+    least = float(np.float32(1e-20))
+    zeros = torch.zeros(1, 2).double().requires_grad_()
+    loss = one_layer('type: "MultinomialLogisticLoss"', (1, 2), (1,))(zeros, torch.zeros(1).double())
+    loss.backward()
+    same(loss, -math.log(least), 1e-15)
+    np.testing.assert_allclose(zeros.grad.numpy(), [[-1 / least, 0]], rtol=1e-15)
+
+
 def test_clip_where_clamp_has_no_gradient_at_its_limits(monkeypatch):
     """As in torch 2.15."""
 

@@ -254,3 +254,19 @@ def test_a_field_of_another_forks_layer_of_a_known_type():
         CaffeValueError, match=r"psroi_pooling_param\.divide_type is a field that stock Caffe does"
     ):
         made(layer, shapes, 1, native={"PSROIPooling": True})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("debug_info: true", "line 1: debug_info: the sizes"),
+        (
+            'layer { name: "o" type: "HDF5Output" bottom: "y" hdf5_output_param { file_name: "o.h5" } }',
+            "line 1: 'o' \\(HDF5Output\\) writes no file here. Read y",
+        ),
+    ],
+)
+def test_what_a_file_asks_for_and_nothing_does_is_said(text, said):
+    net = 'input: "x" input_shape { dim: 2 } layer { name: "r" type: "ReLU" bottom: "x" top: "y" }'
+    with pytest.warns(UserWarning, match=said):
+        caffe_net(f"{text} {net}" if "debug" in text else f"{net} {text}")

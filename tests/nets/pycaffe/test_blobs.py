@@ -40,6 +40,39 @@ def test_a_reshaped_input_reshapes_all(net):
         blob.data = x
 
 
+STATEFUL = """
+input: "data" input_shape { dim: 4 dim: 3 }
+layer { name: "n" type: "BatchNorm" bottom: "data" top: "n" }
+layer { name: "drop" type: "Dropout" bottom: "n" top: "drop" }
+layer { name: "ip" type: "InnerProduct" bottom: "drop" top: "ip" inner_product_param { num_output: 5 } }
+"""
+
+
+@pytest.mark.parametrize("phase", [caffe.TRAIN, caffe.TEST])
+def test_a_reshape_after_a_call_reshapes_all_and_computes_nothing(phase):
+    net = caffe.Net(STATEFUL, phase)
+    net.forward(data=data(4, 3))
+    before, random = [p.data.copy() for p in net.params["n"]], torch.get_rng_state()
+    for items in (7, 2):
+        net.blobs["data"].reshape(items, 3)
+        net.reshape()
+        assert [net.blobs[name].data.shape for name in ("n", "ip")] == [(items, 3), (items, 5)]
+    for one, other in zip(before, net.params["n"], strict=True):
+        assert (one == other.data).all()
+    assert torch.equal(random, torch.get_rng_state())
+    assert net.forward(data=data(2, 3))["ip"].shape == (2, 5)
+    if phase == caffe.TRAIN:
+        assert not (before[0] == net.params["n"][0].data).all()
+
+
+def test_a_layer_s_list_of_blobs_cannot_be_replaced(net):
+    other = caffe.Net(TEXT, caffe.TEST)
+    with pytest.raises(AttributeError):
+        net.layers[1].blobs = other.layers[1].blobs
+    with pytest.raises(AttributeError):
+        net.layers[1].type = "ReLU"
+
+
 def test_parameters_are_the_net_s_memory_and_go_to_files(net, tmp_path):
     net.params["conv"][0].data[...] = 0
     net.params["conv"][1].data.flat = [1, 2, 3, 4]

@@ -135,3 +135,15 @@ def test_callbacks_and_memory_data(tmp_path):
     assert around == [0, "d", 1, "ip", 2, "loss", -2, -1, 0]
     with pytest.raises(RuntimeError, match=r"data: expected float32 of \[n \* 2"):
         solver.net.set_input_arrays(rows[:3], np.arange(3, dtype=np.float32))
+
+
+def test_the_file_s_weights_are_where_the_nets_begin(solver_file, tmp_path):
+    first = filled(caffe.get_solver(str(solver_file)))
+    first.net.save(str(tmp_path / "w.caffemodel"))
+    solver_file.write_text(solver_file.read_text() + ' weights: "w.caffemodel"')
+    second = caffe.get_solver(str(solver_file))
+    np.testing.assert_array_equal(second.net.params["ip"][0].data, first.net.params["ip"][0].data)
+    assert second.lr == pytest.approx(0.1)
+    solver_file.write_text(solver_file.read_text().replace("w.caffemodel", "absent.caffemodel"))
+    with pytest.raises((RuntimeError, OSError), match=r"absent\.caffemodel"):
+        caffe.get_solver(str(solver_file))

@@ -21,3 +21,24 @@ def test_what_is_neither_names_the_file_and_line(run):
     with pytest.raises(SyntaxError, match="nor is it Python 2") as error:
         run("print 'x'\nout = = 1", mark="")
     assert (error.value.lineno, error.value.filename.endswith("old.py")) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("x = 7\nprint [x / 2]", "[3]\n"),
+        ("import sys\nprint >>sys.stdout, 7 / 2", "3\n"),
+        ("print (7 / 2), 5", "3 5\n"),
+        ("print -7 / 2", "-4\n"),
+        ("print ('%d') % 3", "3\n"),
+        ("print [0.1 + 0.2], 0.1 + 0.2", "[0.30000000000000004] 0.3\n"),
+        ("print ('a,b').split(',')[1].upper()", "B\n"),
+        ("print (1) if 0 else (2)", "2\n"),
+        ("from __future__ import print_function\nprint(1), print(2)", "1\n2\n"),
+        ("#!/usr/bin/env python3\nprint(7 / 2), 5", "3.5\n"),
+        ("print(7 / 2.0)\nx = [print]\nprint.__name__", "3.5\n"),
+    ],
+)
+def test_print_as_a_statement_in_a_line_that_both_read(text, printed, run, capsys):
+    run(f"{text}\nout = 0", mark="")
+    assert capsys.readouterr().out == printed

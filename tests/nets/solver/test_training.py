@@ -10,6 +10,7 @@ import pytest
 import torch
 from support.root import ROOT
 
+from cuffi import CaffeValueError
 from cuffi.train import Training, main
 
 NET = """
@@ -69,6 +70,41 @@ def test_a_killed_run_resumes_to_the_bit(folder):
         assert weights(folder) == whole
 
 
+def test_the_end_shows_the_loss_of_one_more_batch(folder):
+    """As Caffe's Solver::Solve: a forward of the train net after the last snapshot, and the mean of average_loss."""
+    solver = folder / "solver.prototxt"
+    solver.write_text(solver.read_text().replace("average_loss: 2", "average_loss: 1"))
+    lines = []
+    training = Training(solver, log=lines.append)
+    training.run()
+    shown = [line.split("] ")[1] for line in lines if "loss = " in line and "Iteration" in line]
+    assert [line.split(",")[0] for line in shown] == [f"Iteration {i}" for i in (0, 3, 6, 9, 12)]
+    assert shown[-1] == f"Iteration 12, loss = {float(training._outputs['loss']):g}"
+    where = [
+        i for i, line in enumerate(lines) if "Iteration 12, loss" in line or "Snapshotting solver" in line
+    ]
+    assert "Iteration 12, loss" in lines[where[-1]] and "Iteration 12, Testing" in lines[where[-1] + 1]
+
+
+def test_the_file_s_weights_are_where_training_begins(folder):
+    Training(folder / "solver.prototxt", log=lambda line: None).net.save_caffemodel(folder / "w.caffemodel")
+    file = folder / "solver.prototxt"
+    file.write_text(file.read_text().replace("random_seed: 7", "random_seed: 8 weights: 'w.caffemodel'"))
+    training = Training(file, log=lambda line: None)
+    training.net.save_caffemodel(folder / "again.caffemodel")
+    assert (folder / "again.caffemodel").read_bytes() == (folder / "w.caffemodel").read_bytes()
+    file.write_text(file.read_text().replace("w.caffemodel", "w.caffemodel,absent.caffemodel"))
+    with pytest.raises(CaffeValueError, match=r"absent\.caffemodel"):
+        Training(file)
+
+
+def test_fields_of_ssd_s_tests_are_said(folder):
+    file, lines = folder / "solver.prototxt", []
+    file.write_text(file.read_text() + "eval_type: 'detection' ap_version: '11point'")
+    Training(file, log=lines.append)
+    assert sum("eval_type, ap_version: tests log the means" in line for line in lines) == 1
+
+
 def test_a_process_that_is_killed_resumes_to_the_bit(folder):
     """By the command, killed with SIGKILL at its second snapshot; incomplete files are not used."""
     command = [sys.executable, "-u", "-m", "cuffi.train", str(folder / "solver.prototxt")]
@@ -95,7 +131,7 @@ def test_what_is_logged(folder):
     training = Training(folder / "solver.prototxt", log=lines.append)
     training.run()
     shown = [re.search(r"\] (Iteration \d+), loss", line)[1] for line in lines if ", loss" in line]
-    assert shown == [f"Iteration {i}" for i in (0, 3, 6, 9)]
+    assert shown == [f"Iteration {i}" for i in (0, 3, 6, 9, 12)]
     tests = [line.partition("] ")[2] for line in lines if "Testing net" in line]
     assert tests == [f"Iteration {i}, Testing net (#0)" for i in (0, 6, 12)]
     curve = training.write_curve()
@@ -273,14 +309,14 @@ def test_the_log_is_read_by_parse_log(folder):
         for kind in rows:
             if found := re.search(kind + r" net output #(\d+): (\S+) = ([\.\deE+-]+)", line):
                 rows[kind].append((int(iteration), int(found[1]), found[2]))
-    assert start and rows["Train"] == [(i, 0, "loss") for i in (0, 3, 6, 9)]
+    assert start and rows["Train"] == [(i, 0, "loss") for i in (0, 3, 6, 9, 12)]
     assert rows["Test"] == [(i, 0, "loss") for i in (0, 6, 12)]
     rates = [
         float(found[1])
         for line in lines
         if (found := re.search(r"lr = ([-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?)", line))
     ]
-    assert rates == [pytest.approx(0.05 * (1 + 0.01 * i) ** -0.75, rel=1e-4) for i in (0, 3, 6, 9)]
+    assert rates == [pytest.approx(0.05 * (1 + 0.01 * i) ** -0.75, rel=1e-4) for i in (0, 3, 6, 9, 12)]
 
 
 def test_a_disk_that_is_full_leaves_no_weights_alone(folder, monkeypatch):
