@@ -111,6 +111,8 @@ ALIGNED = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*aligned to (\d+) bytes")
 INDICES = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*int32 or int64\b")
 # Names of tensors whose elements C declares as integers of two bytes, or as the parts of complex numbers.
 ELEMENTS = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*(b?float16|complex64|complex128)\b")
+# Names of tensors of a `void *`, and their dtypes, if those are not the layer's.
+ONE_OF = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*one of (\w+(?:, \w+)*)")
 # In a sentence: it does not allow NULL.
 NOT_NULL = re.compile(r"\b(not|never)\b\s+(be\s+)?NULL")
 COMMENT_OR_NAME = re.compile(r"(?:^[ \t]*//[^\n]*\n?)+|/\*.*?\*/|\b(\w+)\s*\(", re.M | re.S)
@@ -125,7 +127,7 @@ def add_comments(text: str, functions: dict[str, dict]) -> None:
     both lists of Python expressions of the function's parameters.
     "null": the pointers that a sentence with the word NULL names. A call may pass None only for these.
     "alignments": {tensor: bytes}, from `top: aligned to 16 bytes`, only for the next function.
-    "elements": {tensor: dtype}, from `x, y: float16`, only for the next function.
+    "elements": {tensor: dtypes}, from `x, y: float16` or `x, y: one of float32, int32`, only for the next function.
     "indices": {tensor: dtype}, from `label, other: int32 or int64`. They have one dtype, which C gets as
     `int label_dtype`.
     """
@@ -139,7 +141,9 @@ def add_comments(text: str, functions: dict[str, dict]) -> None:
             for names, count in ALIGNED.findall(comment):
                 alignments |= {tensor.strip(): int(count) for tensor in names.split(",")}
             for names, dtype in ELEMENTS.findall(comment):
-                elements |= {tensor.strip(): dtype for tensor in names.split(",")}
+                elements |= {tensor.strip(): [dtype] for tensor in names.split(",")}
+            for names, dtypes in ONE_OF.findall(comment):
+                elements |= {tensor.strip(): dtypes.split(", ") for tensor in names.split(",")}
             for names in INDICES.findall(comment):
                 first, *others = names.replace(" ", "").split(",")
                 indices |= dict.fromkeys([first, *others], f"{first}_dtype")

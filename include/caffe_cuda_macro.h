@@ -211,8 +211,9 @@ using caffe::caffe_gpu_atomic_add;
 namespace cuffi {
 // torch's name of a dtype, for messages.
 inline std::string dtype_name(int dtype) {
-  static const char* const names[] = {"float32", "float64", "float16", "bfloat16", "int32", "int64"};
-  return dtype >= 0 && dtype < 6 ? names[dtype] : "a tensor of dtype code " + std::to_string(dtype);
+  static const char* const names[] = {"float32", "float64", "float16", "bfloat16", "int32",  "int64", "int8",
+                                      "uint8",   "int16",   "uint16",  "uint32",   "uint64", "bool"};
+  return dtype >= 0 && dtype < 13 ? names[dtype] : "a tensor of dtype code " + std::to_string(dtype);
 }
 }  // namespace cuffi
 

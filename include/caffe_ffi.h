@@ -1,14 +1,22 @@
 // The C ABI: the functions that every library has besides its layer's own.
 // cffi's cdef, C and C++ read this file, so it holds only declarations.
 
-// Element types of a `void *` tensor. Caffe has only the first two. The last two are those of indices and labels.
+// Element types of a `void *` tensor. Caffe has only the first two. CAFFE_INT32 and CAFFE_INT64 are those of indices and
+// labels. The last ones are for templates that somebody launches with them.
 enum caffe_dtype {
   CAFFE_FLOAT32 = 0,
   CAFFE_FLOAT64 = 1,
   CAFFE_FLOAT16 = 2,
   CAFFE_BFLOAT16 = 3,
   CAFFE_INT32 = 4,
-  CAFFE_INT64 = 5
+  CAFFE_INT64 = 5,
+  CAFFE_INT8 = 6,
+  CAFFE_UINT8 = 7,
+  CAFFE_INT16 = 8,
+  CAFFE_UINT16 = 9,
+  CAFFE_UINT32 = 10,
+  CAFFE_UINT64 = 11,
+  CAFFE_BOOL = 12
 };
 
 // The error text of this thread's last failed call. Valid until this thread's next call.

@@ -20,6 +20,8 @@ from .run_make import CaffeBuildError
 STAYS = 3  # tools/new_layer/host_trim.py
 LEFT_OUT = "host code that does not compile here is left out: "
 PROLOGUE = b'#include "caffe_cuda_macro.h"\n'
+# The headers of types that instances may have and a template's file need not include.
+OF_HALVES = {"half": b"#include <cuda_fp16.h>\n", "bfloat16": b"#include <cuda_bf16.h>\n"}
 
 # Words of an extension of torch/extension.h, and of its kernels.
 OF_TORCH = re.compile(r"#\s*include\s*<(torch|ATen|c10|pybind11)/|\b(torch|at)::Tensor\b")
@@ -58,7 +60,8 @@ def load_inline(
         declarations: the declarations of the exported functions, as in a layer's .h. Default: read from the source.
         arch, backends, sanitize: as for `load`.
         instances: the template arguments to compile a kernel for, by its name: {"gemm": ["float, 16", "half, 32"]}. For
-            templates whose values the file does not tell.
+            templates whose values the file does not tell, and for types that it does not launch. Without them a
+            template is compiled for the types of its launches and instantiations, or else for float and double.
         macros: what the project's makefile defines by -D, by name: {"ARRAY_SIZE": 4, "FAST": ""}.
 
     Returns:
@@ -102,6 +105,10 @@ def load_inline(
         files[folder / f"{name}.h"] = declarations.encode()
     if instances is not None:
         files[folder / "instances"] = _listed(instances)
+        named = {
+            word: header for word, header in OF_HALVES.items() if word.encode() in files[folder / "instances"]
+        }
+        files[folder / "prologue.h"] += b"".join(named.values())
 
     def prepare(staged: Path) -> None:
         if declarations is None:

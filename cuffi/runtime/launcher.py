@@ -35,6 +35,10 @@ _BITS = {
 }  # fmt: skip
 _UNSIGNED = {"unsigned", "size_t", "uintptr_t", *(f"uint{bits}_t" for bits in (8, 16, 32, 64))}
 _OTHERS = {"float": torch.float32, "double": torch.float64, "bool": torch.bool, "_Bool": torch.bool}
+# Said of a kernel's template.
+COMPILED_FOR = (
+    " (its template is compiled for no other type: load_inline(..., instances={kernel: [types]}) names them)"
+)
 # What a launch needs besides the kernel's own arguments. tools/new_layer/geometry.py asks for it by these names.
 _GEOMETRY = {
     "shared_bytes",
@@ -194,7 +198,7 @@ class Launcher:
     def _dtypes(self, kind: str, name: str) -> tuple[torch.dtype, ...]:
         """The dtypes of tensors for a pointer."""
         if name in self.elements:
-            return (getattr(torch, self.elements[name]),)
+            return tuple(getattr(torch, dtype) for dtype in self.elements[name])
         base = kind.removeprefix("const ").removesuffix(" *")
         if base == "void":
             return INDICES if name in self.indices else self.libraries.dtypes
@@ -356,7 +360,8 @@ class Launcher:
                 )
             kind, dtypes = kinds[name], self._dtypes(kinds[name], name)
             if tensor.dtype not in dtypes:
-                raise checks.wrong(name, _one_of(dtypes), tensor)
+                compiled = kind.endswith("void *") and name in self.elements
+                raise checks.wrong(name, _one_of(dtypes) + COMPILED_FOR * compiled, tensor)
             if kind.endswith("void *"):
                 lead = leads.setdefault(self._group(name), name)
                 if tensor.dtype != tensors[lead].dtype:

@@ -17,8 +17,10 @@ from .elf import why_broken
 FLOATING = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 # The dtypes of a tensor that the declaration calls `int32 or int64`.
 INDICES = (torch.int32, torch.int64)
+# Those of templates that somebody launches with them.
+OTHERS = (torch.int8, torch.uint8, torch.int16, torch.uint16, torch.uint32, torch.uint64, torch.bool)
 # The names of the element types in include/caffe_ffi.h.
-_DTYPE_NAMES = {dtype: f"CAFFE_{dtype_name(dtype).upper()}" for dtype in FLOATING + INDICES}
+_DTYPE_NAMES = {dtype: f"CAFFE_{dtype_name(dtype).upper()}" for dtype in (*FLOATING, *INDICES, *OTHERS)}
 
 
 def backends_by_device(version) -> dict[str, Backend]:
@@ -81,7 +83,7 @@ class Library:
         if reason := self.text(self.lib.caffe_unsupported()):
             raise CaffeRuntimeError(f"{name}: {path.name} cannot run here: {reason}")
         self.signatures = json.loads(self.text(self.lib.caffe_signatures()))
-        self.codes = {d: getattr(self.lib, n) for d, n in _DTYPE_NAMES.items() if d in {*dtypes, *INDICES}}
+        self.codes = {dtype: getattr(self.lib, name) for dtype, name in _DTYPE_NAMES.items()}
 
     def text(self, pointer) -> str:
         """A C string; '' for NULL."""

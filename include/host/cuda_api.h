@@ -53,7 +53,10 @@ enum { cudaComputeModeDefault = 0, cudaComputeModeExclusive = 1, cudaComputeMode
 #define __DRIVER_TYPES_H__ 1  // helper headers ask whether the runtime's header came first
 #define __CUDA_RUNTIME_H__ 1
 
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+enum cudaFuncAttribute {
+  cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+  cudaFuncAttributePreferredSharedMemoryCarveout = 9
+};
 
 namespace cuda_host {
 // This thread's last error. As in CUDA, reading it clears it, and peeking does not.
@@ -61,8 +64,9 @@ cudaError_t last_error(bool clear);
 // The text of cudaErrorInvalidConfiguration: the number and the limit of the last launch that was refused.
 const char* why_refused();
 int multiprocessor_count();
-// Set the most dynamic shared memory that later launches may have, as cudaFuncSetAttribute does.
+// Set the most dynamic shared memory that all later launches may have.
 cudaError_t allow_shared_bytes(int bytes);
+bool is_too_much_shared(int bytes);
 // End the kernel: this code is only for a GPU. `why` begins with its file and line.
 [[noreturn]] void refuse(const char* why);
 #ifdef CAFFE_HOST_RACES  // what the host made, wrote and freed, for reads of memory that nobody wrote
@@ -231,9 +235,8 @@ inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, 
   return cudaErrorInvalidValue;
 }
 
-// On a GPU this concerns one kernel, on the host all kernels of the library.
-template <typename Kernel>
-inline cudaError_t cudaFuncSetAttribute(Kernel, cudaFuncAttribute, int bytes) {
+// Of a kernel that was cast to void *: which one it is nobody knows here, so it is for all kernels of the library.
+inline cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int bytes) {
   return cuda_host::allow_shared_bytes(bytes);
 }
 

@@ -19,10 +19,20 @@ enum Mode {
   kRange,    // a few calls, each for a contiguous part of the index range (CUDA_KERNEL_RANGE)
 };
 
+// The launch in which it stands. If an argument of the kernel throws, there is none.
+struct Configured {
+  const int exceptions;
+  ~Configured();
+};
 // Set the geometry of the next launch. If CUDA would refuse it, cudaGetLastError() returns the error, as in CUDA,
 // and the kernel does not run.
-void configure(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t stream = nullptr,
-               bool cooperative = false);
+Configured configure(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t stream = nullptr,
+                     bool cooperative = false);
+// Until its end a kernel that is called does not run: its launches may have this much dynamic shared memory.
+struct Allowing {
+  explicit Allowing(int bytes);
+  ~Allowing();
+};
 
 // Run the configured grid. `call(body)` runs one thread (kThreads) or one part (kRange).
 void run_grid(Mode mode, const char* name, void (*call)(const void* body), const void* body,
@@ -140,6 +150,21 @@ inline cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), di
   cuda_host::configure(grid, block, shared_bytes, stream, true);
   caffe_call_kernel(kernel, arguments, std::index_sequence_for<Parameters...>());
   return cudaPeekAtLastError();
+}
+// Of a kernel: its limit of dynamic shared memory. It is called to know which one it is, with zeros.
+template <typename Parameter>
+std::remove_cv_t<Parameter>& caffe_zero() {
+  alignas(Parameter) static char zeros[sizeof(Parameter)];
+  return *reinterpret_cast<std::remove_cv_t<Parameter>*>(zeros);
+}
+template <typename... Parameters>
+inline cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute attribute,
+                                        int value) {
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
+  if (cuda_host::is_too_much_shared(value)) return cudaErrorInvalidValue;
+  const cuda_host::Allowing allowing(value);
+  kernel(caffe_zero<std::remove_reference_t<Parameters>>()...);
+  return cudaSuccess;
 }
 __attribute__((
     error("cudaLaunchKernel on the host needs the kernel itself, without a cast to void*"))) cudaError_t

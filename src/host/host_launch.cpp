@@ -25,6 +25,7 @@
 #include <condition_variable>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -810,8 +811,14 @@ void refuse(const char* why) {
   throw std::runtime_error(why);
 }
 
+bool is_too_much_shared(int bytes) {
+  const bool wrong = bytes < 0 || bytes > kMaxSharedBytes;
+  if (wrong) pending_error = cudaErrorInvalidValue;
+  return wrong;
+}
+
 cudaError_t allow_shared_bytes(int bytes) {
-  if (bytes < 0 || bytes > kMaxSharedBytes) return pending_error = cudaErrorInvalidValue;
+  if (is_too_much_shared(bytes)) return cudaErrorInvalidValue;
   size_t limit = shared_limit;
   while (limit < static_cast<size_t>(bytes) && !shared_limit.compare_exchange_weak(limit, bytes)) continue;
   return cudaSuccess;
@@ -828,7 +835,7 @@ thread_local char refusal[160] = "";
 
 const char* why_refused() { return refusal; }
 
-static void refuse(dim3 grid, dim3 block, size_t shared_bytes, uint64_t threads) {
+static void refuse(dim3 grid, dim3 block, uint64_t threads) {
   const auto say = [&](const char* text, auto... values) {
     snprintf(refusal, sizeof refusal, text, values...);
   };
@@ -842,15 +849,12 @@ static void refuse(dim3 grid, dim3 block, size_t shared_bytes, uint64_t threads)
         static_cast<int>(kMaxThreadsPerBlock));
   else if (block.z > 64)
     say("%s%u threads along a block's z, at most 64", invalid, block.z);
-  else if (shared_bytes > shared_limit)
-    say("%s%zu bytes of shared memory, at most %zu (%d after cudaFuncSetAttribute)", invalid, shared_bytes,
-        shared_limit.load(), kMaxSharedBytes);
   else
     say("%sa grid of %u x %u x %u blocks, at most 2147483647 x 65535 x 65535", invalid, grid.x, grid.y,
         grid.z);
 }
 
-void configure(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t, bool cooperative) {
+Configured configure(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t, bool cooperative) {
   if (std::exchange(next_launch.pending, false)) throw std::runtime_error(kLostLaunch);
   const uint64_t threads = uint64_t(block.x) * block.y * block.z;
   next_launch.grid = grid;
@@ -859,19 +863,48 @@ void configure(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t, bool co
   next_launch.pending = true;
   next_launch.cooperative = cooperative;
   next_launch.refused = !grid.x || !grid.y || !grid.z || !threads || threads > kMaxThreadsPerBlock ||
-                        block.z > 64 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 ||
-                        shared_bytes > shared_limit;
-  if (next_launch.refused) refuse(grid, block, shared_bytes, threads);
+                        block.z > 64 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535;
+  if (next_launch.refused) refuse(grid, block, threads);
+  return {std::uncaught_exceptions()};
+}
+
+Configured::~Configured() {
+  if (std::uncaught_exceptions() > exceptions) next_launch.pending = false;
 }
 
 namespace {
 
+// The kernels' own limits, by the functions that run them.
+std::mutex limits_lock;
+std::map<const void*, size_t> limits;
+thread_local int allowed = -1;  // by the Allowing that lives
+
+bool is_allowed(const void* kernel, size_t bytes) {
+  if (bytes <= shared_limit) return true;
+  const std::lock_guard<std::mutex> lock(limits_lock);
+  const auto own = limits.find(kernel);
+  const size_t limit = std::max(shared_limit.load(), own == limits.end() ? 0 : own->second);
+  if (bytes <= limit) return true;
+  snprintf(refusal, sizeof refusal,
+           "invalid configuration argument: %zu bytes of shared memory, at most %zu (%d after "
+           "cudaFuncSetAttribute)",
+           bytes, limit, kMaxSharedBytes);
+  return false;
+}
+
 // Takes the configured launch. `run(grid, blocks, threads of a block)` runs it.
 template <typename Run>
 void launch(Kernel& kernel, size_t body_bytes, const Run& run) {
+  const void* const itself = kernel.call ? reinterpret_cast<const void*>(kernel.call)
+                                         : reinterpret_cast<const void*>(kernel.call_blocks);
+  if (allowed >= 0) {
+    const std::lock_guard<std::mutex> lock(limits_lock);
+    limits[itself] = std::exchange(allowed, -1);
+    return;
+  }
   next_launch.pending = false;
   if (!kernel.launch.pending) fail(kernel, "called without a launch (<<<grid, block>>>)");
-  if (kernel.launch.refused) {
+  if (kernel.launch.refused || !is_allowed(itself, kernel.launch.shared_bytes)) {
     race_finder.refused(kernel.name, why_refused());
     pending_error = cudaErrorInvalidConfiguration;
     return;
@@ -895,6 +928,9 @@ void launch(Kernel& kernel, size_t body_bytes, const Run& run) {
 }
 
 }  // namespace
+
+Allowing::Allowing(int bytes) { allowed = bytes; }
+Allowing::~Allowing() { allowed = -1; }
 
 void run_grid(Mode mode, const char* name, void (*call)(const void*), const void* body, size_t body_bytes) {
   Kernel kernel{name, call, body, next_launch};

@@ -20,8 +20,6 @@ def test_shared_memory_that_a_kernel_does_not_declare(kernels, device, way):
 def test_a_launch_has_the_shared_memory_that_it_asks_for(kernels, bytes, at):
     """After a launch with more, too. Before, the kernel wrote to memory that was not its own."""
     shared, top = kernels["shared"], torch.zeros(40)
-    shared.shared_allow(top, 220_000)
-    kernels["limit"] = 220_000  # on the host it is the library's
     shared.shared_outside(top, 54_999, 220_000)
     for own in (bytes // 4 - 1, 0):
         if bytes:

@@ -37,8 +37,15 @@ def test_a_number_may_be_const_and_elements_may_be_halves(tmp_path):
         ("uint16_t *", "y"),
         ("int", "n"),
     ]
-    assert functions["f"]["elements"] == {"x": "float16", "y": "float16"}
+    assert functions["f"]["elements"] == {"x": ["float16"], "y": ["float16"]}
     assert functions["g"]["elements"] == {}
+
+
+def test_the_dtypes_of_a_template(tmp_path):
+    text = "// x: one of float32, int8\n// y: one of int8\nint f(const void *x, void *y, int dtype, void *stream);\n"
+    (tmp_path / "x.h").write_text(text)
+    (elements,) = [f["elements"] for f in build_ffi.parse_declarations(tmp_path / "x.h").values()]
+    assert elements == {"x": ["float32", "int8"], "y": ["int8"]}
 
 
 def test_headers_are_read(tmp_path):

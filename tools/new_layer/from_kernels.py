@@ -17,10 +17,11 @@ from ..cuda.launches import Launch
 from ..cuda.outline import Parameter
 from .geometry import Geometry
 from .host_code import HostCode, HostOnly, Translation
-from .index_types import given_types, index_types
+from .index_types import WHOLE, given_types, index_types
 from .kernel_file import KernelFile, tidy_type
 from .kernel_launcher import Argument, KernelLauncher, wrapped
 from .naming import launcher_name, numbered, unique
+from .pointed import pointed_types
 from .symbols import Symbol
 
 # The most instances of a kernel that has template parameters besides its dtype.
@@ -52,13 +53,15 @@ HALVES = {
     **dict.fromkeys(("__nv_bfloat16", "nv_bfloat16"), ("bfloat16", 1, "uint16_t")),
     **dict.fromkeys(("__nv_bfloat162", "nv_bfloat162"), ("bfloat16", 2, "uint16_t")),
 }
-# Names of half types among a template's arguments. Torch's are not here.
-HALF = re.compile(r"(__half|half|(at|c10)::Half|__nv_bfloat16|nv_bfloat16|(at|c10)::BFloat16)\Z")
-# The codes of include/caffe_ffi.h for the types that a launcher may choose from.
-CODES = {
-    "float": "CAFFE_FLOAT32",
-    "double": "CAFFE_FLOAT64",
-    **{name: f"CAFFE_{dtype.upper()}" for name, (dtype, count, _) in HALVES.items() if count == 1},
+# Torch's names of half types, which are not here.
+OF_TORCH = re.compile(r"(at|c10)::(Half|BFloat16)\Z")
+# The dtypes of the types that a launcher may choose from, in the order of its cases.
+DTYPES = {
+    "float": "float32",
+    "double": "float64",
+    **{name: dtype for name, (dtype, count, _) in HALVES.items() if count == 1},
+    **{name: pointed.removesuffix("_t") for name, (_, pointed) in C_TYPES.items() if pointed[-2:] == "_t"},
+    "bool": "bool",
 }
 # Types that are the same in C++. A pointer to another type needs a cast.
 SAME = {
@@ -182,7 +185,7 @@ class _Maker:
             {**self._extents(), **{name: str(count) for name, (_, count) in filled.items()}},
             [symbol.name for symbol, _ in filled.values()],
             self.indices,
-            {CODES[kind]: kind for kind in self.dtypes},
+            {f"CAFFE_{DTYPES[kind].upper()}": kind for kind in self.dtypes},
         )
 
     def _symbols(self) -> dict[str, tuple[Symbol, int]]:
@@ -211,21 +214,33 @@ class _Maker:
 
     # ------------------------------------------------------------------------------- templates
 
-    def _given(self) -> dict[str, list[str]]:
-        """The arguments of the launches for each template parameter."""
+    def _given(self) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+        """For each template parameter the arguments of the launches, and what their tensors' declarations show."""
         names = [name for _, name, _ in self.template]
-        found: dict[str, list[str]] = {name: [] for name in names}
+        given: dict[str, list[str]] = {name: [] for name in names}
+        deduced: dict[str, list[str]] = {name: [] for name in names}
         for launch in self.launches:
-            for name, text in given_types(launch, self.kernel, names).items():
-                text = self.file.aliases.get(text, text)
-                for value in self._values(launch, text):
-                    if value not in found[name]:
-                        found[name].append(value)
+            shown = given_types(launch, self.kernel, names)
+            for name, text in shown.items():
+                given[name] += self._values(launch, self.file.aliases.get(text, text))
+            for name in names:
+                deduced[name] += (
+                    pointed_types(self.file.source, launch, self.kernel, name) if name not in shown else ()
+                )
         for texts in self._instantiated():
             for name, text in zip(names, texts, strict=False):
-                if text not in found[name]:
-                    found[name].append(text)
-        return found
+                given[name].append(text)
+        for found in (given, deduced):
+            found |= {
+                name: [*dict.fromkeys(v for v in found[name] if not OF_TORCH.match(v))] for name in names
+            }
+        for name, found in deduced.items():
+            plain = [tidy_words(self.file.aliases.get(value, value)) for value in found]
+            known = [value for value in plain if value in DTYPES]
+            # A kernel that is launched for one of the two serves both.
+            both = ["float", "double"] if {"float", "double"} & set(known) else []
+            deduced[name] = [*dict.fromkeys(both + known)]
+        return given, deduced
 
     def _instantiated(self) -> list[list[str]]:
         """The template arguments that the file's explicit instantiations and the caller name."""
@@ -260,27 +275,20 @@ class _Maker:
 
     def _template_arguments(self) -> tuple[dict[str, str], dict[str, list[str]]]:
         """The type of each type parameter, and the values of each other template parameter to compile for."""
-        types, choices, given = {}, {}, self._given()
-        halves = {name: [v for v in values if HALF.match(v)] for name, values in given.items()}
-        given = {name: [v for v in values if not HALF.match(v)] for name, values in given.items()}
+        types, choices, given, deduced = {}, {}, *self._given()
         names = [name for kind, name, _ in self.template if kind in ("typename", "class")]
         whole = index_types(self.file.source, self.kernel, names, given)
         for kind, name, default in self.template:
             values = given[name]
             if kind in ("typename", "class"):
-                concrete = [v for v in values if tidy_words(v) in C_TYPES]
-                own = [v for v in values if re.match(r"\w+", v)[0] in self.file.types]
-                if own:
+                values += [v for v in deduced[name] if v not in values] if name not in whole else []
+                if own := [v for v in values if re.match(r"\w+", v)[0] in self.file.types - HALVES.keys()]:
                     types[name] = own[0] if "<" not in own[0] else ""
                     if len(values) > 1 or not types[name]:
                         raise NoLauncher(f"has a template parameter {name} that stands for a class")
                     types[name] = self.scope + types[name]
                 else:
-                    types[name] = concrete[0] if concrete and len(values) == 1 else "Dtype"
-                    if own_halves := [v for v in halves[name] if v in CODES]:
-                        types[name] = self._floating(name, values, own_halves)
-                    if name in whole and types[name] == "Dtype":
-                        types[name] = self._index(name)
+                    types[name] = self._type(name, values, name in whole)
             elif kind == "bool":
                 choices[name] = ["true", "false"]
             else:
@@ -297,17 +305,31 @@ class _Maker:
                 choices[name] = [self.file.constants.get(v, v) for v in known]
         return types, choices
 
-    def _floating(self, name: str, values: list[str], halves: list[str]) -> str:
-        """The type of a template's parameter that the file uses with half types, beside other values."""
-        if not values and len(halves) == 1:
-            return halves[0]
-        known = [v for v in values if v in CODES]
-        found = [*(known if len(known) == len(values) else ["float", "double"]), *halves]
-        if self.dtypes and set(found) != set(self.dtypes):
-            raise NoLauncher(
-                f"has template parameters with the types {', '.join(self.dtypes)}, and others for {name}"
+    def _type(self, name: str, values: list[str], is_whole: bool) -> str:
+        """The type of a template's parameter: one, or a name that the launcher's dispatch declares.
+
+        Args:
+            values: its arguments that the file shows.
+            is_whole: does the kernel take indices for it?
+        """
+        plain = [tidy_words(value) for value in values]
+        known = [value for value in plain if value in DTYPES]
+        if len(known) == len(values) == 1:
+            return known[0]
+        others = [value for value in known if value not in ("float", "double")]
+        if is_whole and not {"float", "double"} & set(known) and WHOLE.issuperset(others):
+            return self._index(name)
+        if others:
+            # What is launched for whole numbers beside one of the two serves both.
+            both = len(known) < len(values) or (
+                {"float", "double"} & set(known) and not set(others) <= HALVES.keys()
             )
-        self.dtypes = found
+            found = [*(v for v in ("float", "double") if both or v in known), *others]
+            if self.dtypes and set(found) != set(self.dtypes):
+                raise NoLauncher(
+                    f"has template parameters with the types {', '.join(self.dtypes)}, and others for {name}"
+                )
+            self.dtypes = found
         return "Dtype"
 
     def _example(self) -> str:
@@ -400,10 +422,15 @@ class _Maker:
         if kernel_base == "Dtype":
             if stars:
                 value = f"static_cast<{const}Dtype*>({name})"
-                return Argument(f"{const}void *", name, value, parameter.name, "Dtype")
+                one_of = ", ".join(dict.fromkeys(DTYPES[kind] for kind in self.dtypes or ("float", "double")))
+                return Argument(
+                    f"{const}void *", name, value, parameter.name, "Dtype", element=f"one of {one_of}"
+                )
             if self._is_called(parameter.name):
                 raise NoLauncher(f"takes a function, {parameter.name}")
-            return Argument("double", name, f"static_cast<Dtype>({name})", parameter.name, "Dtype")
+            whole = set(self.dtypes) - {"float", "double", *HALVES}
+            value = f'checked_as<Dtype>({name}, "{name}")' if whole else f"static_cast<Dtype>({name})"
+            return Argument("double", name, value, parameter.name, "Dtype")
         if kernel_base == "void" and stars:
             return Argument(f"{const}void *", name, name, parameter.name, "void")
         if kernel_base in self.indices:

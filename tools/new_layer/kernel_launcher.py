@@ -16,8 +16,17 @@ static int checked_int(int64_t number, const char* name) {
 }
 """
 
-# For a number whose type is that of a tensor of indices, or that has fewer bits in the host code.
+# For a number whose type is that of a tensor of indices or of a template, or that has fewer bits in the host code.
 CHECKED_AS = """
+template <typename Type>
+static Type checked_as(double number, const char* name) {
+  if (!std::is_integral<Type>::value) return static_cast<Type>(number);
+  typedef std::numeric_limits<Type> Limits;
+  const double most = Limits::digits < 53 ? static_cast<double>(Limits::max()) : 9007199254740992.;
+  const double least = Limits::is_signed ? -most - 1 : 0;
+  if (number >= least && number <= most && number == std::floor(number)) return static_cast<Type>(number);
+  throw caffe::Error(std::string(name) + ": " + std::to_string(number) + " is no number of the tensors' type");
+}
 template <typename Index>
 static Index checked_as(int64_t number, const char* name) {
   if (number == static_cast<Index>(number)) return static_cast<Index>(number);
@@ -37,7 +46,7 @@ class Argument:
     kernel_name: str = ""
     kernel_type: str = ""
     alignment: int = 1  # of a pointer to CUDA's vectors, in bytes
-    element: str = ""  # the tensor's dtype, if the C type does not tell it
+    element: str = ""  # the tensor's dtype, or `one of` several, if the C type does not tell it
 
 
 @dataclass
