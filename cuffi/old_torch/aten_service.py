@@ -35,6 +35,8 @@ FORMATS = {
     3: torch.channels_last_3d,
 }
 DEVICES = {0: "cpu", 1: "cuda", 14: "meta"}
+# The number of a device that C++ has no name for.
+ELSEWHERE = 127
 # The codes of all three kinds of object, as value_of has them.
 CODES = {dtype: code for code, dtype in DTYPES.items()}
 CODES |= {layout: 1000 + code for code, layout in LAYOUTS.items()}
@@ -79,17 +81,18 @@ def device(kind: int, index: int) -> torch.device:
 
 
 def place(value) -> int | None:
-    """A device as a number: its type << 8 | its index + 1. None for any other object."""
+    """A device as a number: its type << 8 | its index + 1. None for any other object, and for a device that C++ lacks."""
     if not isinstance(value, torch.device):
         return None
-    kinds = {name: number for number, name in DEVICES.items()}
-    return kinds.get(value.type, 14) << 8 | (0 if value.index is None else value.index + 1)
+    kind = next((number for number, name in DEVICES.items() if name == value.type), None)
+    return None if kind is None else kind << 8 | (0 if value.index is None else value.index + 1)
 
 
 def describe(tensor: Tensor) -> tuple:
     """(sizes, strides, dtype, device type, index) of a tensor whose memory C cannot read."""
     strides = tensor.stride() if tensor.layout == torch.strided else (0,) * tensor.dim()
-    where = place(tensor.device) or 0
+    where = place(tensor.device)
+    where = ELSEWHERE << 8 if where is None else where
     return tuple(tensor.shape), strides, CODES.get(tensor.dtype, UNDEFINED), where >> 8, (where & 255) - 1
 
 
@@ -244,7 +247,7 @@ SPECIAL |= {
     "set_grad": _set_grad,
     "setitem": _setitem,
     "set_stream": lambda stream, index: torch.cuda.set_stream(torch.cuda.ExternalStream(stream, index)),
-    "storage_bytes": lambda t: t.untyped_storage().nbytes(),
+    "storage": lambda t: (t.untyped_storage().data_ptr(), t.untyped_storage().nbytes()),
     "storage_offset": Tensor.storage_offset,
     "stream": raw_stream,
     "tensor": lambda data, dtype, where: torch.tensor(data, dtype=dtype, device=where),
@@ -313,7 +316,11 @@ SPECIAL |= {
     "put_in_class": _put_in_class,
     "same": _there,
     "setattr": setattr,
+    "sequence": lambda v: (
+        list(v) if hasattr(v, "__getitem__") and not isinstance(v, (bytes, bytearray, str)) else None
+    ),
     "setentry": operator.setitem,
+    "truth": bool,
 }
 
 

@@ -18,9 +18,18 @@ extern "C" {
 // A plain array, because it outlives every destructor and needs no allocation.
 static thread_local char caffe_error_text[2048];
 
+// The host launcher's (src/host/host_launch.cpp). Other libraries have none.
+extern "C" {
+__attribute__((weak, visibility("hidden"))) const char* caffe_take_launch_problem();
+__attribute__((weak, visibility("hidden"))) void caffe_watch_faults();
+}
+
 template <typename Call>
 static int caffe_caught(const Call& call) noexcept {
   caffe_error_text[0] = '\0';
+  if (caffe_take_launch_problem) caffe_take_launch_problem();  // of a call that has failed
+  static thread_local bool watched = false;
+  if (caffe_watch_faults && !watched) watched = true, caffe_watch_faults();
   try {
     return caffe_with_way_out(call, [](const char* why) {
       snprintf(caffe_error_text, sizeof(caffe_error_text), "%s", why);

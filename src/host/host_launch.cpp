@@ -49,8 +49,11 @@ extern "C" {
 // goes on while a GPU works. (Not weak functions: in a program, gold gives one that nobody defines an address.)
 __attribute__((visibility("hidden"))) void* (*caffe_unlock)() = nullptr;
 __attribute__((visibility("hidden"))) void (*caffe_relock)(void* state) = nullptr;
-// Is there a launch that no kernel has taken? Its kernel was not rewritten, and ran once as a plain function.
-__attribute__((visibility("hidden"))) bool caffe_take_lost_launch();
+// What was wrong with this thread's last launch, or null; it is forgotten. No kernel took it, because its kernel was not
+// rewritten or an exception came first; or CUDA would refuse it, and nobody has asked for the error.
+__attribute__((visibility("hidden"))) const char* caffe_take_launch_problem();
+// Faults in this library's code are errors of the call (host_signals.h), from now on.
+__attribute__((visibility("hidden"))) void caffe_watch_faults();
 }
 
 __thread uint3 threadIdx, blockIdx, blockDim, gridDim;
@@ -826,7 +829,7 @@ cudaError_t allow_shared_bytes(int bytes) {
 
 static const char* const kLostLaunch =
     "a kernel was launched that is not rewritten for the host: include its header by a path relative to the "
-    "source";
+    "source, or to a folder of include_dirs";
 
 const char* lost_launch() { return next_launch.pending ? kLostLaunch : nullptr; }
 
@@ -1015,4 +1018,10 @@ unsigned int warp_ballot(unsigned int mask, int predicate) { return runner.warp_
 
 extern "C" void caffe_set_num_threads(int count) { cuda_host::thread_limit = count; }
 
-bool caffe_take_lost_launch() { return std::exchange(cuda_host::next_launch.pending, false); }
+const char* caffe_take_launch_problem() {
+  const cudaError_t error = std::exchange(cuda_host::pending_error, cudaSuccess);
+  if (std::exchange(cuda_host::next_launch.pending, false)) return cuda_host::kLostLaunch;
+  return error == cudaErrorInvalidConfiguration ? cuda_host::why_refused() : nullptr;
+}
+
+void caffe_watch_faults() { cuda_host::signals::install(); }

@@ -5,13 +5,15 @@
 //   SIGSEGV, SIGBUS    the kernel used memory that is not there, or more stack than a GPU's thread has
 //   SIGINT             Ctrl-C, while Python waits for the kernel; Python gets it, too
 //
-// This holds only if the signal finds a thread in the kernel's own code. A function of another library, such as malloc,
-// may hold a lock. Other signals go to the handler that was there before.
+// The first two also end a call from Python whose C++ does so outside of a kernel.
+// This holds only if the signal finds a thread in this library's own code. A function of another library, such as
+// malloc, may hold a lock. Other signals go to the handler that was there before.
 #pragma once
 
 #include <errno.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <ucontext.h>
@@ -60,7 +62,17 @@ inline uintptr_t code_address(const void* context) {
 #endif
 }
 
-inline void explain(int number, const siginfo_t* info) {
+// Is an address near the end of the stack that the code at the signal has?
+inline bool near_stack(const char* address, const void* context) {
+#if defined(__x86_64__)
+  const auto at = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RSP];
+  return llabs(static_cast<long long>(reinterpret_cast<intptr_t>(address)) - at) < (1 << 16);
+#else
+  return (void)address, (void)context, false;
+#endif
+}
+
+inline void explain(int number, const siginfo_t* info, const void* context) {
   const char* const address = static_cast<const char*>(info->si_addr);
   if (number == SIGFPE)
     caffe_leave("an integer was divided by zero, or its quotient does not fit");
@@ -72,6 +84,8 @@ inline void explain(int number, const siginfo_t* info) {
     caffe_leave("used byte %lld of its dynamic shared memory, of which the launch asked for %lld bytes",
                 static_cast<long long>(address - shared_guard + shared_size),
                 static_cast<long long>(shared_size));
+  else if (!in_kernel && near_stack(address, context))
+    caffe_leave("needs more stack than this thread has");
   else if (!address && info->si_code == SI_KERNEL)  // x86 does not say which address it was
     caffe_leave("used memory that is not there, beyond all addresses of a process");
   else
@@ -104,9 +118,10 @@ inline void handle(int number, siginfo_t* info, void* context) {
   }
   const uintptr_t at = code_address(context);
   const bool own = at >= reinterpret_cast<uintptr_t>(__ehdr_start) && at < reinterpret_cast<uintptr_t>(etext);
-  if (in_kernel && own && number != SIGINT && number != kNudge) note_fault(number, at, info->si_addr);
-  if (in_kernel && own) explain(number, info);
-  if (number != SIGINT && number != kNudge) pass_on(number, info, context);
+  const bool fault = number != SIGINT && number != kNudge;
+  if (in_kernel && own && fault) note_fault(number, at, info->si_addr);
+  if ((in_kernel || (fault && !launching)) && own) explain(number, info, context);
+  if (fault) pass_on(number, info, context);
   errno = error;
 }
 

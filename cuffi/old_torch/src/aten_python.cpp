@@ -14,7 +14,7 @@
 
 // The host launcher's (src/host/host_launch.cpp). A library for CUDA has none.
 extern "C" {
-__attribute__((weak, visibility("hidden"))) bool caffe_take_lost_launch();
+__attribute__((weak, visibility("hidden"))) const char* caffe_take_launch_problem();
 extern __attribute__((weak, visibility("hidden"))) void* (*caffe_unlock)();
 extern __attribute__((weak, visibility("hidden"))) void (*caffe_relock)(void* state);
 }
@@ -66,22 +66,14 @@ class InCall {
   }
 };
 
-// Python's exception, while it passes through C++.
-struct Raised : std::runtime_error {
-  struct Fetched {
-    PyObject *type, *value, *trace;
-    Fetched() { PyErr_Fetch(&type, &value, &trace); }
-    Fetched(const Fetched&) = delete;
-    ~Fetched() {
-      const Locked lock;
-      Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
-    }
-  };
-  std::shared_ptr<Fetched> fetched = std::make_shared<Fetched>();
-  Raised() : std::runtime_error("an operation of torch failed") {}
-  void restore() const {
-    PyErr_Restore(fetched->type, fetched->value, fetched->trace);
-    fetched->type = fetched->value = fetched->trace = nullptr;
+using Raised = pybind11::error_already_set;
+struct Fetched {
+  PyObject *type, *value, *trace;
+  Fetched() { PyErr_Fetch(&type, &value, &trace); }
+  Fetched(const Fetched&) = delete;
+  ~Fetched() {
+    const Locked lock;
+    Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
   }
 };
 [[noreturn]] void raise() { throw Raised(); }
@@ -89,8 +81,9 @@ PyObject* sure(PyObject* made) { return made ? made : (raise(), nullptr); }
 
 void raise_in_python(const std::exception& e) {
   if (auto* const r = dynamic_cast<const Raised*>(&e)) return r->restore();
-  PyObject* const kinds[] = {PyExc_RuntimeError, PyExc_IndexError, PyExc_ValueError, PyExc_TypeError,
-                             PyExc_NotImplementedError};
+  PyObject* const kinds[] = {PyExc_RuntimeError,        PyExc_IndexError,    PyExc_ValueError,
+                             PyExc_TypeError,           PyExc_KeyError,      PyExc_StopIteration,
+                             PyExc_NotImplementedError, PyExc_AttributeError, PyExc_ImportError};
   PyObject* kind = PyExc_RuntimeError;
   if (auto* const c = dynamic_cast<const c10::Error*>(&e))
     kind = kinds[c->kind];
@@ -102,7 +95,8 @@ void raise_in_python(const std::exception& e) {
     kind = PyExc_IndexError;
   else if (dynamic_cast<const std::overflow_error*>(&e))
     kind = PyExc_OverflowError;
-  else if (dynamic_cast<const std::logic_error*>(&e))
+  else if (dynamic_cast<const std::domain_error*>(&e) || dynamic_cast<const std::invalid_argument*>(&e) ||
+           dynamic_cast<const std::length_error*>(&e) || dynamic_cast<const std::range_error*>(&e))
     kind = PyExc_ValueError;  // as pybind11 has it
   PyErr_SetString(kind, e.what());
 }
@@ -187,6 +181,7 @@ void fill(Lent* t) {
   int64_t dense = 1;
   for (size_t i = t->axes; i-- > 0; dense *= t->sizes[i])
     t->strides[i] = view.strides ? view.strides[i] : dense;
+  t->find_overlap();
   t->dtype = dtype_of(view.dtype);
   const bool on_processor = view.device_type == caffe::kDLCPU || view.device_type == kPinned;
   set_place(t, on_processor ? c10::kCPU : c10::kCUDA, view.device);
@@ -288,7 +283,16 @@ bool is_tensor(PyObject* o) {
   return found < 0 ? (raise(), false) : found == 1;
 }
 Value value_of(PyObject* o);
+// An object may be a part of itself.
+struct Deeper {
+  Deeper() {
+    if (Py_EnterRecursiveCall(" in an argument of an extension")) raise();
+  }
+  Deeper(const Deeper&) = delete;
+  ~Deeper() { Py_LeaveRecursiveCall(); }
+};
 Value list_of(PyObject* o, Value::Tag tag) {
+  const Deeper deeper;
   Value v(tag);
   for (Py_ssize_t i = 0, n = PySequence_Size(o); i < n; ++i) {
     const Owned one(sure(PySequence_GetItem(o, i)));
@@ -297,6 +301,7 @@ Value list_of(PyObject* o, Value::Tag tag) {
   return v;
 }
 Value pairs_of(PyObject* dict) {
+  const Deeper deeper;
   Value v(Value::kDict);
   PyObject *key, *value;
   for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value);)
@@ -318,6 +323,10 @@ Value integer_of(PyObject* number, PyObject* otherwise) {
   PyErr_Clear();
   return object_of(otherwise);  // more than 64 bits
 }
+std::string type_name(PyObject* o) {
+  const Owned name(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(o)), "__name__"));
+  return name ? PyUnicode_AsUTF8AndSize(name.get(), nullptr) : "an object";
+}
 // torch's own small types, and numbers of other libraries, such as numpy.float32.
 Value other_of(PyObject* o) {
   if (PyObject* const code = PyDict_GetItemWithError(python->codes, o)) {
@@ -332,6 +341,8 @@ Value other_of(PyObject* o) {
   if (place.get() != Py_None) return Value(Value::kDevice, PyLong_AsLongLong(place.get()));
   if (const Owned whole{PyNumber_Index(o)}) return integer_of(whole.get(), o);
   PyErr_Clear();
+  const std::string kind = type_name(o);
+  if (kind == "bool" || kind == "bool_") return {Value::kBool, PyObject_IsTrue(o)};  // numpy's
   Value v(Value::kReal);
   v.real = PyFloat_AsDouble(o);
   if (!PyErr_Occurred()) return v;
@@ -419,7 +430,11 @@ Values placed(const Bound& b, PyObject* args, PyObject* named) {
       throw Mismatch(expected(b, n + by_name) +
                      (i < b.names.size() ? ": `" + b.names[i] + "` is missing" : ""));
   }
-  if (used != by_name) throw Mismatch("an argument has a name that no parameter has, or is given twice");
+  if (used != by_name) {
+    const Owned all(sure(PyObject_Repr(Owned(sure(PyDict_Keys(named))).get())));
+    throw Mismatch("an argument has a name that no parameter has, or is given twice: " +
+                   std::string(PyUnicode_AsUTF8AndSize(all.get(), nullptr)));
+  }
   return given;
 }
 
@@ -437,10 +452,8 @@ bool attempt(const Bound& b, Running& r, std::string* why) {
   try {
     Values given = placed(b, r.args, r.named);
     const Value found = b.run(given);
-    if (caffe_take_lost_launch && caffe_take_lost_launch())
-      throw c10::Error(b.name +
-                       "(): a kernel was launched that is not rewritten for the host: include its header by "
-                       "a path relative to the source or to a folder of include_dirs");
+    if (const char* const problem = caffe_take_launch_problem ? caffe_take_launch_problem() : nullptr)
+      throw c10::Error(b.name + "(): " + problem);
     r.result = python_of(found);
   } catch (const Mismatch& e) {
     *why += (why->empty() ? "" : "\n") + b.name + "(): " + place_of(b, e.index) + e.what();
@@ -598,6 +611,26 @@ PyObject* connect(PyObject*, PyObject* arguments) {
 
 // --------------------------------------------------------------------------------- what include/aten/*.h declare
 
+}  // namespace aten
+pybind11::error_already_set::error_already_set() : std::runtime_error("an error of Python") {
+  const aten::Locked lock;
+  const auto fetched = std::make_shared<aten::Fetched>();
+  fetched_ = fetched;
+  if (!fetched->type) return;
+  PyErr_NormalizeException(&fetched->type, &fetched->value, &fetched->trace);
+  const caffe::Owned name(PyObject_GetAttrString(fetched->type, "__name__")), text(PyObject_Str(fetched->value));
+  if (name && text)
+    text_ = std::make_shared<std::string>(std::string(PyUnicode_AsUTF8AndSize(name.get(), nullptr)) + ": " +
+                                          PyUnicode_AsUTF8AndSize(text.get(), nullptr));
+  PyErr_Clear();
+}
+void pybind11::error_already_set::restore() const {
+  auto* const fetched = static_cast<aten::Fetched*>(fetched_.get());
+  PyErr_Restore(fetched->type, fetched->value, fetched->trace);
+  fetched->type = fetched->value = fetched->trace = nullptr;
+}
+namespace aten {
+
 void drop(Lent* t) {
   if (Py_IsInitialized()) {
     const Locked lock;
@@ -612,9 +645,7 @@ void wrong_type(const char* wanted, const Value& got) {
   std::string kind;
   if (got.tag == Value::kObject) {
     const Locked lock;
-    const Owned name(PyObject_GetAttrString(
-        reinterpret_cast<PyObject*>(Py_TYPE(static_cast<PyObject*>(got.object.get()))), "__name__"));
-    kind = name ? PyUnicode_AsUTF8AndSize(name.get(), nullptr) : "an object";
+    kind = type_name(static_cast<PyObject*>(got.object.get()));
   } else {
     kind = kinds[got.tag];
   }

@@ -67,19 +67,13 @@ struct Held<const char*> {
 template <typename A>
 using HeldBy = Held<std::conditional_t<std::is_pointer<std::decay_t<A>>::value, A, std::decay_t<A>>>;
 
-// None is an undefined tensor only where it is allowed: for an optional one, and from Python's operations.
-template <typename T>
-void check_none(const T*, const Value&) {}
-inline void check_none(const at::Tensor*, const Value& v) {
-  if (v.tag == Value::kNone) wrong_type("Tensor", v);
-}
-inline void check_none(const std::vector<at::Tensor>*, const Value& v) {
-  for (const Value& one : v.list) check_none(static_cast<const at::Tensor*>(nullptr), one);
-}
 template <typename A>
 auto converted(const Values& given, size_t i) {
+  struct Taking {
+    const bool outer = std::exchange(taking_arguments, true);
+    ~Taking() { taking_arguments = outer; }
+  } taking;
   try {
-    check_none(static_cast<typename HeldBy<A>::Kept*>(nullptr), given[i]);
     return to<typename HeldBy<A>::Kept>(given[i]);
   } catch (const c10::Error& e) {
     throw Mismatch{e.what(), i};
@@ -169,15 +163,19 @@ enum class return_value_policy {
   reference_internal,
   take_ownership
 };
-struct value_error : c10::Error {
-  explicit value_error(const std::string& text = "") : c10::Error(text, c10::kValueError) {}
-};
-struct type_error : c10::Error {
-  explicit type_error(const std::string& text = "") : c10::Error(text, c10::kTypeError) {}
-};
-struct index_error : c10::Error {
-  explicit index_error(const std::string& text = "") : c10::Error(text, c10::kIndexError) {}
-};
+#define ATEN_ERROR(name, kind)                                                 \
+  struct name : c10::Error {                                                   \
+    explicit name(const std::string& text = "") : c10::Error(text, c10::kind) {} \
+  };
+ATEN_ERROR(value_error, kValueError)
+ATEN_ERROR(type_error, kTypeError)
+ATEN_ERROR(index_error, kIndexError)
+ATEN_ERROR(key_error, kKeyError)
+ATEN_ERROR(stop_iteration, kStopIteration)
+ATEN_ERROR(attribute_error, kAttributeError)
+ATEN_ERROR(import_error, kImportError)
+ATEN_ERROR(cast_error, kRuntimeError)
+#undef ATEN_ERROR
 
 // The facts that m.def has beside the function.
 inline void describe(aten::Bound& b, const char* text) { b.doc = text; }

@@ -13,9 +13,11 @@ struct As<Value> {
 template <>
 struct As<bool> {
   static Value of(bool v) { return {Value::kBool, v}; }
+  // As pybind11 has it: an int, a tensor, a numpy.bool_.
   static bool to(const Value& v) {
-    if (v.tag != Value::kBool && !(v.tag == Value::kInt && converts())) wrong_type("bool", v);
-    return v.integer != 0;
+    if (v.tag == Value::kBool || (v.tag == Value::kInt && converts())) return v.integer != 0;
+    const Value truth = v.tag == Value::kTensor && converts() ? special("truth", {v}) : v;
+    return truth.tag == Value::kBool ? truth.integer != 0 : (wrong_type("bool", v), false);
   }
 };
 // A tensor of one element is a number, as in Python.
@@ -23,6 +25,15 @@ inline Value number(const Value& v) {
   return v.tag == Value::kTensor && converts() && at::Tensor(v.tensor).numel() == 1 ? special("item", {v})
                                                                                     : v;
 }
+// A letter is a text of one.
+template <>
+struct As<char> {
+  static Value of(char v);
+  static char to(const Value& v) {
+    if (v.tag != Value::kText || v.text.size() != 1) wrong_type("a str of one letter", v);
+    return v.text[0];
+  }
+};
 template <typename T>
 struct As<T, std::enable_if_t<std::is_integral<T>::value>> {
   static Value of(T v) { return {Value::kInt, static_cast<int64_t>(v)}; }
@@ -115,7 +126,8 @@ struct As<c10::Scalar> {
            : v.isBoolean()     ? As<bool>::of(v.to<bool>())
                                : As<int64_t>::of(v.to<int64_t>());
   }
-  static c10::Scalar to(const Value& v) {
+  static c10::Scalar to(const Value& given) {
+    const Value v = number(given);
     if (v.tag == Value::kReal) return v.real;
     if (v.tag == Value::kBool) return v.integer != 0;
     if (v.tag == Value::kComplex) return As<c10::complex<double>>::to(v);
@@ -132,14 +144,19 @@ struct As<std::string> {
     return v.tag == Value::kText ? v.text : (wrong_type("str", v), "");
   }
 };
+inline Value As<char>::of(char v) { return As<std::string>::of(std::string(1, v)); }
 template <>
-struct As<const char*> : As<std::string> {};
+struct As<const char*> : As<std::string> {
+  static Value of(const char* v) { return v ? As<std::string>::of(v) : Value(); }
+};
 template <>
-struct As<char*> : As<std::string> {};
+struct As<char*> : As<const char*> {};
 template <>
 struct As<std::string_view> {
   static Value of(std::string_view v) { return As<std::string>::of(std::string(v)); }
 };
+// None is an undefined tensor only from Python's operations. An argument that may be None is a std::optional.
+inline thread_local bool taking_arguments = false;
 template <>
 struct As<at::Tensor> {
   static Value of(const at::Tensor& v) {
@@ -148,7 +165,7 @@ struct As<at::Tensor> {
     return made.tensor = v.handle(), made;
   }
   static at::Tensor to(const Value& v) {
-    if (v.tag == Value::kNone) return at::Tensor();
+    if (v.tag == Value::kNone && !taking_arguments) return at::Tensor();
     return v.tag == Value::kTensor ? at::Tensor(v.tensor) : (wrong_type("Tensor", v), at::Tensor());
   }
 };
@@ -194,8 +211,10 @@ struct As<std::vector<T>> {
     for (const auto& one : v) made.list.push_back(aten::of(static_cast<T>(one)));
     return made;
   }
-  static std::vector<T> to(const Value& v) {
-    if (v.tag != Value::kList && v.tag != Value::kTuple) wrong_type("list", v);
+  // Any sequence of Python is a list: a range, a numpy array. A tensor is none, as with pybind11.
+  static std::vector<T> to(const Value& given) {
+    const Value v = given.tag == Value::kObject && converts() ? special("sequence", {given}) : given;
+    if (v.tag != Value::kList && v.tag != Value::kTuple) wrong_type("list", given);
     std::vector<T> made;
     made.reserve(v.list.size());
     for (const Value& one : v.list) made.push_back(As<T>::to(one));
@@ -206,9 +225,10 @@ template <typename T, size_t N>
 struct As<std::array<T, N>> {
   static Value of(const std::array<T, N>& v) { return list_of(v); }
   static std::array<T, N> to(const Value& v) {
-    if (v.list.size() != N) wrong_type("a list of that length", v);
+    std::vector<T> list = As<std::vector<T>>::to(v);
+    if (list.size() != N) wrong_type(c10::str("a list of ", N).c_str(), v);
     std::array<T, N> made;
-    for (size_t i = 0; i < N; ++i) made[i] = As<T>::to(v.list[i]);
+    std::move(list.begin(), list.end(), made.begin());
     return made;
   }
 };
@@ -218,7 +238,7 @@ struct As<std::tuple<T...>> {
     return std::apply([](const auto&... one) { return Value(Value::kTuple, {aten::of(one)...}); }, v);
   }
   static std::tuple<T...> to(const Value& v) {
-    if (v.list.size() != sizeof...(T)) wrong_type("a tuple of that length", v);
+    if (v.list.size() != sizeof...(T)) wrong_type(c10::str("a tuple of ", sizeof...(T)).c_str(), v);
     return from(v, std::index_sequence_for<T...>());
   }
   template <size_t... I>

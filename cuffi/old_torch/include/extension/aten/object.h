@@ -8,6 +8,17 @@ namespace pybind11 {
 class object;
 struct handle_tag {};
 
+// An error of Python, which passes through C++.
+class error_already_set : public std::runtime_error {
+  std::shared_ptr<void> fetched_;
+  std::shared_ptr<std::string> text_;
+
+ public:
+  error_already_set();  // Python's current error
+  const char* what() const noexcept override { return text_ ? text_->c_str() : std::runtime_error::what(); }
+  void restore() const;  // it becomes Python's current error again
+};
+
 // What obj.attr("x") and obj[key] give: read on use, written by `=`.
 class accessor;
 

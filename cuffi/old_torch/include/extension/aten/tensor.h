@@ -47,8 +47,15 @@ class Tensor {
   }
   void* memory() const {
     if (handle_->hidden) throw Error(str("data_ptr(): the tensor ", handle_->hidden));
+    // Code that takes it for contiguous would leave its memory.
+    if (handle_->overlaps && !handle_->layout_known)
+      throw Error(str("data_ptr(): elements of the tensor share memory, as after expand(), and the code has not asked "
+                      "for its strides: pass contiguous() (sizes ",
+                      IntArrayRef(handle_->sizes, handle_->axes), ", strides ",
+                      IntArrayRef(handle_->strides, handle_->axes), ")"));
     return handle_->data;
   }
+  const int64_t* known_strides() const { return handle_->layout_known = true, handle_->strides; }
 
  public:
   using Indices = std::initializer_list<indexing::TensorIndex>;
@@ -68,7 +75,7 @@ class Tensor {
   bool defined() const { return handle_.get() != nullptr; }
   void reset() { handle_ = aten::Handle(); }
   IntArrayRef sizes() const { return IntArrayRef(handle_->sizes, handle_->axes); }
-  IntArrayRef strides() const { return IntArrayRef(handle_->strides, handle_->axes); }
+  IntArrayRef strides() const { return IntArrayRef(known_strides(), handle_->axes); }
   IntArrayRef sym_sizes() const { return sizes(); }
   int64_t dim() const { return static_cast<int64_t>(handle_->axes); }
   int64_t ndimension() const { return dim(); }
@@ -82,7 +89,7 @@ class Tensor {
     return static_cast<size_t>(i < 0 ? i + dim() : i);
   }
   int64_t size(int64_t i) const { return handle_->sizes[axis(i)]; }
-  int64_t stride(int64_t i) const { return handle_->strides[axis(i)]; }
+  int64_t stride(int64_t i) const { return known_strides()[axis(i)]; }
   int64_t sym_size(int64_t i) const { return size(i); }
   int64_t numel() const {
     int64_t n = 1;
@@ -94,11 +101,15 @@ class Tensor {
   size_t element_size() const { return elementSize(scalar_type()); }
   size_t itemsize() const { return element_size(); }
   size_t nbytes() const { return static_cast<size_t>(numel()) * element_size(); }
-  Storage storage() const { return {data_ptr(), aten::call<size_t>("storage_bytes", *this)}; }
+  Storage storage() const {
+    const auto [address, bytes] = aten::call<std::tuple<int64_t, size_t>>("storage", *this);
+    return {reinterpret_cast<void*>(address), bytes};
+  }
   bool has_storage() const { return !handle_->hidden; }
   bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const {
     if (format != MemoryFormat::Contiguous) return aten::call<bool>("is_contiguous", *this, format);
     int64_t step = 1;
+    known_strides();
     for (size_t i = handle_->axes; i-- > 0;) {
       if (handle_->sizes[i] != 1 && handle_->strides[i] != step) return !numel();
       step *= handle_->sizes[i];
@@ -115,7 +126,7 @@ class Tensor {
   bool is_non_overlapping_and_dense() const {
     std::vector<std::pair<int64_t, int64_t>> axes;
     for (size_t i = 0; i < handle_->axes; ++i)
-      if (handle_->sizes[i] != 1) axes.push_back({handle_->strides[i], handle_->sizes[i]});
+      if (handle_->sizes[i] != 1) axes.push_back({known_strides()[i], handle_->sizes[i]});
     std::sort(axes.begin(), axes.end());
     int64_t step = 1;
     for (const auto& [stride, size] : axes) {
@@ -192,13 +203,15 @@ class Tensor {
   template <typename T, size_t N>
   TensorAccessor<T, N> accessor() const {
     check_dims(N);
-    return {data_ptr<T>(), handle_->sizes, handle_->strides};
+    const int64_t* const strides = known_strides();
+    return {data_ptr<T>(), handle_->sizes, strides};
   }
 #define AT_PACKED(name, index)                                    \
   GenericPackedTensorAccessor<T, N, Traits, index> name() const { \
     check_dims(N);                                                \
     check_index<index>();                                         \
-    return {data_ptr<T>(), handle_->sizes, handle_->strides};     \
+    const int64_t* const strides = known_strides();               \
+    return {data_ptr<T>(), handle_->sizes, strides};              \
   }
   template <typename T, size_t N, template <typename> class Traits = DefaultPtrTraits>
   AT_PACKED(packed_accessor32, int32_t)

@@ -61,7 +61,17 @@ using std::optional;
 using string_view = std::string_view;
 
 // Python's exception for an error.
-enum ErrorKind { kRuntimeError, kIndexError, kValueError, kTypeError, kNotImplementedError };
+enum ErrorKind {
+  kRuntimeError,
+  kIndexError,
+  kValueError,
+  kTypeError,
+  kKeyError,
+  kStopIteration,
+  kNotImplementedError,
+  kAttributeError,
+  kImportError
+};
 // A check that failed.
 struct Error : std::runtime_error {
   ErrorKind kind;
@@ -184,7 +194,7 @@ enum class DeviceType : int8_t { CPU = 0, CUDA = 1, XPU = 12, Meta = 14 };
 constexpr DeviceType kCPU = DeviceType::CPU, kCUDA = DeviceType::CUDA, kXPU = DeviceType::XPU;
 using DeviceIndex = int8_t;
 inline std::ostream& operator<<(std::ostream& out, DeviceType t) {
-  return out << (t == kCPU ? "cpu" : "cuda");
+  return out << (t == kCPU ? "cpu" : t == kCUDA ? "cuda" : t == DeviceType::Meta ? "meta" : "another device");
 }
 struct Device {
   using Type = DeviceType;
@@ -194,9 +204,9 @@ struct Device {
   Device(const std::string& text) : type_(kCPU), index_(-1) {
     const size_t colon = text.find(':');
     const std::string kind = text.substr(0, colon);
-    if (kind != "cpu" && kind != "cuda")
+    if (kind != "cpu" && kind != "cuda" && kind != "meta")
       throw Error("Invalid device string: '" + text + "': cpu, cuda or cuda:0");
-    type_ = kind == "cuda" ? kCUDA : kCPU;
+    type_ = kind == "cuda" ? kCUDA : kind == "meta" ? DeviceType::Meta : kCPU;
     if (colon != std::string::npos) index_ = atoi(text.c_str() + colon + 1);
   }
   Device(const char* text) : Device(std::string(text)) {}
@@ -206,7 +216,7 @@ struct Device {
   bool is_cuda() const { return type_ == kCUDA; }
   bool is_cpu() const { return type_ == kCPU; }
   std::string str() const {
-    return (is_cpu() ? "cpu" : "cuda") + (has_index() ? ":" + std::to_string(index_) : "");
+    return c10::str(type_, has_index() ? ":" + std::to_string(index_) : "");
   }
   friend bool operator==(Device a, Device b) { return a.type_ == b.type_ && a.index_ == b.index_; }
   friend bool operator!=(Device a, Device b) { return !(a == b); }

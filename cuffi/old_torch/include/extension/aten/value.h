@@ -27,12 +27,19 @@ struct Lent {
   c10::DeviceType device = c10::kCPU;
   int index = -1;
   const char* hidden = nullptr;  // why its memory does not have its values; null if it has
+  // Do several elements share memory, as after expand(), and has the code asked how the tensor lies in memory?
+  bool overlaps = false, layout_known = false;
 
   void set_axes(size_t count) {
     axes = count;
     if (count > kOwnAxes) more.reset(new int64_t[2 * count]);
     sizes = count > kOwnAxes ? more.get() : own;
     strides = sizes + count;
+  }
+  void find_overlap() {
+    int64_t elements = 1, reach = 1;
+    for (size_t i = 0; i < axes; ++i) elements *= sizes[i], reach += (sizes[i] - 1) * strides[i];
+    overlaps = elements > reach, layout_known = false;
   }
 };
 void drop(Lent* lent);  // the last holder is gone
