@@ -81,7 +81,7 @@ def device(kind: int, index: int) -> torch.device:
 
 
 def place(value) -> int | None:
-    """A device as a number: its type << 8 | its index + 1. None for any other object, and for a device that C++ lacks."""
+    """A device as a number: its type << 8 | its index + 1. None for another object, or a device that C++ lacks."""
     if not isinstance(value, torch.device):
         return None
     kind = next((number for number, name in DEVICES.items() if name == value.type), None)
