@@ -8,8 +8,8 @@ from ..net.fillers import constant
 from . import KnownLayer
 
 
-def _normalised(x, weight, bias, eps):
-    """(top, the batch's mean, and its variance times m / (m - 1)) by the batch's statistics."""
+def _normalised(x, weight, bias, eps, wanted=True):
+    """(top, the batch's mean, and its variance times m / (m - 1)) by the batch's statistics, which may be unwanted."""
     weight, bias = weight.reshape(-1), bias.reshape(-1)
     if x.shape[1] != len(weight):
         raise CaffeValueError(f"{len(weight)} channels are known, not those of {list(x.shape)}")
@@ -17,7 +17,9 @@ def _normalised(x, weight, bias, eps):
         top = (x * 0).transpose(0, 1) * weight.reshape(-1, *(1,) * (x.dim() - 1))
         top = (top + bias.reshape(-1, *(1,) * (x.dim() - 1))).transpose(0, 1)
         return top, x.detach().reshape(-1), torch.zeros_like(weight)
-    mean, variance = torch.zeros_like(weight).detach(), torch.zeros_like(weight).detach()
+    mean = variance = None
+    if wanted:
+        mean, variance = torch.zeros_like(weight).detach(), torch.zeros_like(weight).detach()
     return F.batch_norm(x, mean, variance, weight, bias, True, 1.0, eps), mean, variance
 
 
@@ -59,7 +61,7 @@ class SegNetBN(KnownLayer):
             self.check(x.shape[1] == self.scale.numel(), "{} channels, not {}", self.scale.numel(), x.shape)
             along = (1, -1) + (1,) * (x.dim() - 2)
             return x * self.scale.reshape(along) + self.shift.reshape(along)
-        top, mean, variance = _normalised(x, self.scale, self.shift, 1e-9)
+        top, mean, variance = _normalised(x, self.scale, self.shift, 1e-9, self.top_count > 1)
         if self.top_count == 1:
             return top
         count = x.numel() // x.shape[1]

@@ -31,8 +31,9 @@ class Normalize(KnownLayer):
     def forward(self, x):
         axes = tuple(range(1, x.dim())) if self.across_spatial else (1,)
         # In half precision a sum of squares overflows easily.
-        wide = x.detach().to(torch.promote_types(x.dtype, torch.float32))
-        inverse = (wide.square().sum(axes, keepdim=True) + self.eps).rsqrt().to(x.dtype)
+        wide = torch.promote_types(x.dtype, torch.float32)
+        length = torch.linalg.vector_norm(x.detach(), dim=axes, keepdim=True, dtype=wide)
+        inverse = (length.square() + self.eps).rsqrt().to(x.dtype)
         fits = self.channel_shared or x.shape[1:2] == self.scale.shape
         self.check(fits, "{} channels are known, not those of {}", self.scale.numel(), x.shape)
         scale = self.scale.to(x.dtype).reshape((1, -1) + (1,) * (x.dim() - 2))

@@ -44,7 +44,7 @@ class ByMask(KnownLayer):
     def forward(self, x, mask):
         size = self.sizes(x.shape)
         top = x.new_zeros(*x.shape[:2], size[0] * size[1])
-        return top.scatter(2, mask.detach().flatten(2).long(), x.flatten(2)).unflatten(2, size)
+        return top.scatter_(2, mask.detach().flatten(2).long(), x.flatten(2)).unflatten(2, size)
 
 
 class Nearest(KnownLayer):
