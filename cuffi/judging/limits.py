@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import resource
 import secrets
 import signal
@@ -84,7 +85,7 @@ def _end_children(group: int):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
             _kill(os.killpg, group)
-            for process, (parent, _) in _processes().items():
+            for process, parent in _parents().items():
                 if parent == os.getpid():
                     _kill(os.kill, process)
 
@@ -164,26 +165,34 @@ def _threads() -> int:
     return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
 
 
-def _processes() -> dict[int, tuple[int, int]]:
-    """The parent of each process, and its bytes of memory."""
+def _parents() -> dict[int, int]:
+    """The parent of each process."""
     found = {}
     for file in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has ended
             words = file.read_text(errors="replace").rpartition(") ")[2].split()
-            found[int(file.parent.name)] = int(words[1]), int(words[21]) * resource.getpagesize()
+            found[int(file.parent.name)] = int(words[1])
     return found
+
+
+def _memory(process: int) -> int:
+    """Its bytes of memory, without the files that it maps: torch for GPUs maps gigabytes, which processes share."""
+    with contextlib.suppress(OSError):  # it has ended
+        text = Path(f"/proc/{process}/status").read_text(errors="replace")
+        return 1024 * sum(int(n) for n in re.findall(r"^Rss(?:Anon|Shmem):\s+(\d+)", text, re.M))
+    return 0
 
 
 def _used(top: int) -> tuple[int, int]:
     """The number of processes that this one started, and that they started, and their bytes of memory."""
-    processes, children = _processes(), defaultdict(list)
-    for process, (parent, _) in processes.items():
+    children = defaultdict(list)
+    for process, parent in _parents().items():
         children[parent].append(process)
     waiting, count, size = children[top], 0, 0
     while waiting:
         process = waiting.pop()
         waiting += children[process]
-        count, size = count + 1, size + processes[process][1]
+        count, size = count + 1, size + _memory(process)
     return count, size
 
 

@@ -268,7 +268,7 @@ template <typename T, typename I> __global__ void gather(const T* x, const I* j,
     for wrong, said in (
         ((x, j.double(), k, 5), "j: expected int32 or int64, got cpu float64"),
         ((x, j, k.int(), 5), "k: expected int64 as 'j' has, got cpu int32"),
-        ((j, j, k, 5), "x: expected a tensor of float32, float64, .*, got cpu int64"),
+        ((j, j, k, 5), "x: expected float32 or float64 .*, got cpu int64"),
         ((x, j.int(), k.int(), 1 << 40), "step: 1099511627776 does not fit 32 bits"),
     ):
         with pytest.raises(CaffeError, match=f"gathers.*: {said}"):

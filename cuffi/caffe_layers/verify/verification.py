@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import itertools
+import re
 from collections.abc import Iterator
 
 import torch
@@ -32,6 +33,8 @@ from .verify_inputs import (
 
 # Two ways may differ by this fraction of the largest value, or of 1.
 ALIKE = {torch.float32: 1e-4, torch.float64: 1e-8}
+# A fault of the layer's own code, which the guard of a call turns into an error (src/host/host_signals.h).
+FAULT = re.compile("used memory that is not there|needs more stack than this thread has|divided by zero")
 CHANGES = "a second call gives another result, so the gradient cannot be checked"
 BY_C = "draws by the C library's rand(), random() or drand48(), whose seed is neither Caffe's nor torch's"
 ADDS = "Forward adds to its top. Here the top starts at zero; in Caffe it starts with the previous result"
@@ -113,6 +116,9 @@ class Verification:
             if not crash:
                 self.send("guessing", setting.name)
             refusal = crash or self.why_refused(setting)
+            if refusal and self.options.shapes and FAULT.search(refusal):
+                self.send("row", Row(type_name, "", "", verdict=CRASHED, remark=refusal))
+                return
             if refusal is None:
                 if setting.guessed:
                     self.send("say", f"{self.layer}: guessed: {setting.name}")

@@ -283,13 +283,19 @@ bool is_tensor(PyObject* o) {
   return found < 0 ? (raise(), false) : found == 1;
 }
 Value value_of(PyObject* o);
-// An object may be a part of itself.
+// An object may be a part of itself. Python's own limit may be more than the stack holds of these calls.
 struct Deeper {
+  static constexpr int kDeepest = 500;
+  static inline thread_local int depth = 0;
   Deeper() {
-    if (Py_EnterRecursiveCall(" in an argument of an extension")) raise();
+    if (depth == kDeepest) {
+      PyErr_Format(PyExc_RecursionError, "an argument of an extension has lists in lists, more than %d", kDeepest);
+      raise();
+    }
+    ++depth;
   }
   Deeper(const Deeper&) = delete;
-  ~Deeper() { Py_LeaveRecursiveCall(); }
+  ~Deeper() { --depth; }
 };
 Value list_of(PyObject* o, Value::Tag tag) {
   const Deeper deeper;
