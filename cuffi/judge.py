@@ -113,7 +113,7 @@ def _races(program: Program | Script, folder: Path, limits: Limits, blocks: int)
     def races(**more) -> list[Finding]:
         return [
             one
-            for one in of_log(program.run("races", folder, within, **settings, **more))[0]
+            for one in of_log(program.run("races", folder, within, **settings, **more).log)[0]
             if one.kind == "race"
         ]
 
@@ -128,7 +128,7 @@ def _races(program: Program | Script, folder: Path, limits: Limits, blocks: int)
         ]
 
     first = program.run("races", folder, limits, **settings)
-    found, ran, left = of_log(first)
+    found, ran, left = of_log(first.log)
     found = with_large_numbers(found) + program.found(first, limits.seconds)
     if all(one.is_warning for one in found):
         # A program whose threads wait for earlier ones does not end so, which says nothing.

@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from .limits import Ran
+from .limits import OWN, Ran
 from .rewriters import LaneRead, Mistake, Race, parse
 
 # From the gravest. The last four are no mistakes of the program.
@@ -50,8 +50,8 @@ SAID = [
 # begins what a call said: its count, its pattern of values, and whether it has arrays of whole numbers, which may be
 # indices. Races count if each index is there once (pattern 1), bounds if all are 0 (pattern 0), of arrays whose size
 # the code says.
-# The lines have the run's mark, so that none is the program's.
-CASE = r"(?m)^JUDGE {} begin: (\d+) (\d) (\d)\n"
+CASE = re.compile(OWN + r" begin: (\d+) (\d) (\d)\n")
+ENDED = re.compile(OWN + r" case: \S+ \d+ \d+ (-?\d+)\n")
 OF_VALUES = {"bounds", "null", "assertion", "arithmetic", "undefined", "crash"}
 SIZED = re.compile(r"global-buffer|stack-buffer|runtime error: index")
 FRAME = re.compile(r"#\d+ 0x\w+ in [^\n]*? (/[^\s:]+:\d+)")
@@ -71,9 +71,9 @@ class Finding:
     is_warning: bool = False
 
 
-def _split(text: str, mark: str, pattern: str) -> tuple[str, str]:
+def _split(text: str, pattern: str) -> tuple[str, str]:
     """What calls said whose arguments fit in any case, and what the others said."""
-    first, *rest = re.split(CASE.format(mark), text)
+    first, *rest = CASE.split(text)
     parts = [[first], []]
     for count, own, whole, said in zip(*(iter(rest),) * 4, strict=True):
         parts[count == "0" or (whole == "1" and own != pattern)].append(said)
@@ -86,10 +86,9 @@ def in_doubt(one: Finding) -> Finding:
     return Finding("incomplete", text, one.place, one.kernel)
 
 
-def of_log(ran: Ran) -> tuple[list[Finding], set[str], list[str]]:
+def of_log(log: str) -> tuple[list[Finding], set[str], list[str]]:
     """The findings of the race finder's log, the kernels that ran, and what did not."""
-    log = ran.log
-    certain, doubtful = _split(log, ran.mark, "1")
+    certain, doubtful = _split(log, "1")
     found, kernels, left = _of_rows(certain)
     if certain == log:
         return found, kernels, left
@@ -140,9 +139,9 @@ def of_text(errors: str, files: list[str]) -> list[Finding]:
 
 def of_run(ran: Ran, files: list[str], seconds: float) -> list[Finding]:
     """All findings of one run except the log's."""
-    certain, doubtful = _split(ran.errors, ran.mark, "0")
+    certain, doubtful = _split(ran.errors, "0")
     found, invented = of_text(certain, files), certain != ran.errors
-    cases = [int(n) for n in re.findall(rf"(?m)^JUDGE {ran.mark} case: \S+ \d+ \d+ (-?\d+)$", ran.errors)]
+    cases = [int(n) for n in ENDED.findall(ran.errors)]
     if ran.stopped in ("memory", "processes"):
         return [Finding("incomplete", f"the limit of {ran.stopped} was reached")]
     if ran.status is None or -24 in cases:

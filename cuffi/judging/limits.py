@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OUTPUT_BYTES = 1 << 20
+OWN = "\x1eJUDGE"
 WATCH_SECONDS = 0.25  # between two looks at a run's processes
 END_SECONDS = 10  # that ending them may take
 
@@ -35,7 +36,7 @@ class Limits:
 class Ran:
     """How a program ended: its status (None: a limit stopped it), what it wrote, the finder's log, and which limit.
 
-    `mark` is a word of this run alone: lines of the judge's own have it (findings.py).
+    Lines of the judge's own, and no others, begin with OWN.
     """
 
     status: int | None
@@ -43,7 +44,6 @@ class Ran:
     errors: str
     log: str = ""
     stopped: str = ""
-    mark: str = ""
 
 
 _LIBC = ctypes.CDLL(None)
@@ -128,10 +128,11 @@ def run(program: Path, arguments: list[str], limits: Limits, folder: Path, **set
                 status = process.wait()
             if status == -signal.SIGKILL:  # maybe the process between was killed, and its children live
                 _end_marked(mark)
-        texts = [_beginning(file) for file in (out, err, log)]
+        texts = [_beginning(file).replace(OWN, "") for file in (out, err, log)]
+        texts = [text.replace(f"JUDGE {mark}", OWN) for text in texts]
         if status == -signal.SIGXCPU:
             stopped = stopped or "time"
-        return Ran(None if stopped else status, *texts, stopped, mark)
+        return Ran(None if stopped else status, *texts, stopped)
 
 
 def _end_marked(mark: str):

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from .findings import Finding, of_run
-from .limits import Limits, Ran, run
+from .limits import OWN, Limits, Ran, run
 from .programs import compiler
 
 BUILDING = 300  # seconds that building may take on top of a run's
@@ -56,10 +56,10 @@ class Script:
 
     def result(self, ran: Ran) -> list[Finding]:
         """What its result says, if nothing else does."""
-        if told := re.findall(rf"(?m)^JUDGE {ran.mark} different: (.*)$", ran.errors):
+        if told := re.findall(OWN + " different: (.*)", ran.errors):
             return [Finding("different-result", text) for text in told]
         if not ran.status:
-            compared = not self.compares or re.search(rf"(?m)^JUDGE {ran.mark} compared$", ran.errors)
+            compared = not self.compares or f"{OWN} compared" in ran.errors
             return [] if compared else [Finding("wrong-status", "ended before its results were compared")]
         lines = ran.errors.strip().splitlines() or [f"ended with status {ran.status}"]
         places = re.findall(rf'File "{re.escape(str(self.file))}", line (\d+)', ran.errors)

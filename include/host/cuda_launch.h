@@ -129,7 +129,7 @@ struct DynamicShared {
 
 }  // namespace cuda_host
 
-// A launch as a function call. The kernel keeps its type: `cudaLaunchKernel(kernel, ...)`, without a cast.
+// A launch as a function call. The kernel keeps its type: the rewriter removes `(void*)` before it.
 template <typename... Parameters, size_t... I>
 inline void caffe_call_kernel(void (*kernel)(Parameters...), void** arguments, std::index_sequence<I...>) {
   (void)arguments;

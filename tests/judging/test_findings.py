@@ -3,7 +3,7 @@
 import pytest
 
 from cuffi.judging.findings import CLASSES, Finding, gravest, of_log, of_run
-from cuffi.judging.limits import Ran
+from cuffi.judging.limits import OWN, Ran
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_ends():
     (limit,) = of_run(Ran(None, "", "", "", "memory"), [], 5)
     assert limit.kind == "incomplete" and "limit of memory" in limit.text
     assert [f.kind for f in of_run(Ran(-11, "", ""), [], 5)] == ["crash"]
-    assert [f.kind for f in of_run(Ran(1, "", "JUDGE m case: k 5 1 -6\n", mark="m"), [], 5)] == ["crash"]
+    assert [f.kind for f in of_run(Ran(1, "", f"{OWN} case: k 5 1 -6\n"), [], 5)] == ["crash"]
     assert of_run(Ran(0, "", "warning\n"), [], 5) == []
 
 
@@ -42,7 +42,7 @@ def test_a_log():
         "told\t/no.so\tk\tfault\t0x10\t33\t32\tuses memory that is not there, at address (nil)\n"
         "told\t/no.so\tk\tunset\t0x20\t1\t32\treads shared memory that nothing has written\n"
     )
-    found, ran, left = of_log(Ran(0, "", "", log))
+    found, ran, left = of_log(log)
     assert [f.kind for f in found] == ["null", "unset"] and ran == {"k"} and len(left) == 2
     assert "thread 1 of block 1" in found[0].text and found[0].kernel == "k"
     assert "2048 MB" in left[0] and "9 blocks were not watched" in left[1]
@@ -61,32 +61,26 @@ def test_a_warning_is_no_mistake():
     assert gravest([allowed, Finding("unset", "")]) == ("unset", 1)
 
 
-def logged(log: str) -> Ran:
-    return Ran(0, "", "", log, mark="m")
-
-
 def test_what_depends_on_invented_arguments():
     """A count of 0, indices that repeat, and memory whose size nobody said give no verdict."""
     race = "race\t/no.so\tk\twritten twice\tglobal\t{}\t0x9\t0\t1\t64\t3\t4\n"
-    log = "JUDGE m begin: {} {} {}\n"
+    log = OWN + " begin: {} {} {}\n"
     repeated = log.format(61, 0, 1) + race.format("0x8") + log.format(61, 2, 1) + race.format("0x8")
-    (one,) = of_log(logged(repeated))[0]
+    (one,) = of_log(repeated)[0]
     assert one.kind == "incomplete" and "this would be race" in one.text
-    assert [f.kind for f in of_log(logged(repeated + log.format(61, 1, 1) + race.format("0x8")))[0]] == [
-        "race"
-    ]
-    assert [f.kind for f in of_log(logged(log.format(61, 2, 0) + race.format("0x8")))[0]] == ["race"]
-    assert [f.kind for f in of_log(logged(log.format(0, 0, 0) + race.format("0x8")))[0]] == ["incomplete"]
+    assert [f.kind for f in of_log(repeated + log.format(61, 1, 1) + race.format("0x8"))[0]] == ["race"]
+    assert [f.kind for f in of_log(log.format(61, 2, 0) + race.format("0x8"))[0]] == ["race"]
+    assert [f.kind for f in of_log(log.format(0, 0, 0) + race.format("0x8"))[0]] == ["incomplete"]
     fault = "told\t/no.so\tk\tfault\t0x10\t3\t32\tuses memory that is not there, at address (nil)\n"
-    assert [f.kind for f in of_log(logged(log.format(61, 1, 0) + fault))[0]] == ["incomplete"]
-    errors = "JUDGE m begin: 61 {} 1\n/s/k.cu:4:7: runtime error: {}\n"
+    assert [f.kind for f in of_log(log.format(61, 1, 0) + fault)[0]] == ["incomplete"]
+    errors = OWN + " begin: 61 {} 1\n/s/k.cu:4:7: runtime error: {}\n"
     index = "index 64 out of bounds for type 'int [64]'"
     kinds = {0: "bounds", 1: "incomplete"}
     for pattern, kind in kinds.items():
-        (one,) = of_run(Ran(1, "", errors.format(pattern, index), mark="m"), ["/s/k.cu"], 5)
+        (one,) = of_run(Ran(1, "", errors.format(pattern, index)), ["/s/k.cu"], 5)
         assert one.kind == kind
-    divides = Ran(1, "", errors.format(0, "division by zero"), mark="m")
+    divides = Ran(1, "", errors.format(0, "division by zero"))
     assert of_run(divides, ["/s/k.cu"], 5)[0].kind == "incomplete"
     # What the program itself prints is no line of the judge's.
-    printed = errors.replace("JUDGE m", "JUDGE").format(1, index)
-    assert of_run(Ran(1, "", printed, mark="m"), ["/s/k.cu"], 5)[0].kind == "bounds"
+    printed = errors.replace(OWN, "JUDGE").format(1, index)
+    assert of_run(Ran(1, "", printed), ["/s/k.cu"], 5)[0].kind == "bounds"

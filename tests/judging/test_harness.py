@@ -97,3 +97,17 @@ void launch(float* y, float* z, int heads, int keys, int values) { rows<<<heads,
     file.write_text(file.read_text().replace("  __syncthreads();\n", ""))
     said = judge([file], limits=Limits(60))
     assert said["verdict"] == "race" and [one["kind"] for one in said["findings"]].count("race") == 1, said
+
+
+def test_a_width_that_no_vector_divides(tmp_path):
+    file = tmp_path / "k.cu"
+    file.write_text(
+        """#include <cuda_runtime.h>
+__global__ void k(float* y, int rows, int columns) {
+  int i = blockIdx.y, j = (blockIdx.x * blockDim.x + threadIdx.x) * 4;
+  if (i < rows && j < columns) *(float4*)(y + i * columns + j) = make_float4(i, j, 1, 2);
+}
+void launch(float* y, int rows, int columns) { k<<<dim3((columns + 255) / 256, rows), 64>>>(y, rows, columns); }
+"""
+    )
+    assert judge([file], limits=Limits(60))["verdict"] == "incomplete"

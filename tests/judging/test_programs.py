@@ -143,3 +143,23 @@ int main() { char words[9] = ""; FILE* from = IN; fgets(words, 9, from); return 
     for name, kind in (("stdin", "incomplete"), ('fopen("/dev/null", "r")', "bounds")):
         (tmp_path / "k.cu").write_text(text.replace("IN", name))
         assert judge([tmp_path / "k.cu"])["verdict"] == kind
+
+
+def test_a_kernel_behind_void_pointers_keeps_its_type(tmp_path):
+    (tmp_path / "k.cu").write_text(
+        """#include <cuda_runtime.h>
+template <typename T> __global__ void k(T* x, T n) { x[threadIdx.x] += n; }
+int main() {
+  float* x; float n = 2, sum;
+  cudaMalloc(&x, 16); cudaMemset(x, 0, 16);
+  void* arguments[] = {&x, &n};
+  cudaFuncSetAttribute((const void*)k<float>, cudaFuncAttributeMaxDynamicSharedMemorySize, 1024);
+  cudaLaunchKernel((const void*)k<float>, dim3(1), dim3(4), arguments, 0, 0);
+  cudaLaunchCooperativeKernel((void*)k<float>, dim3(1), dim3(4), arguments, 0, 0);
+  cudaMemcpy(&sum, x + 3, 4, cudaMemcpyDeviceToHost);
+  return sum != 4;
+}
+"""
+    )
+    said = judge([tmp_path / "k.cu"])
+    assert said["verdict"] == "ok" and said["ran"] == ["k"], said

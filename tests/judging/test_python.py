@@ -9,7 +9,7 @@ from support import python_with_torch
 from cuffi.judge import judge
 from cuffi.judging.compare import difference
 from cuffi.judging.findings import Finding
-from cuffi.judging.limits import Limits, Ran
+from cuffi.judging.limits import OWN, Limits, Ran
 from cuffi.judging.python import COMPARE, Script
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -123,7 +123,7 @@ def test_a_candidate_that_ends_early_is_not_right(tmp_path, candidate, told, mon
     files[1].write_text(REFERENCE)
     monkeypatch.setenv("CAFFE_JUDGE", "m")
     done = python_with_torch.run([sys.executable, str(COMPARE), *map(str, files)])
-    ran = Ran(done.returncode, done.stdout, done.stderr, mark="m")
+    ran = Ran(done.returncode, done.stdout, done.stderr.replace("JUDGE m", OWN))
     found = Script([files[0]], [], [], files[1]).result(ran)
     assert [told in one.text for one in found] == ([True] if told else [])
 

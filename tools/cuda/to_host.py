@@ -69,6 +69,7 @@ SCALAR = re.compile(
 )
 
 
+LAUNCHES = {"cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaFuncSetAttribute"}
 # The race finder watches these in kernels.
 COPIES = {
     "memcpy": "::cuda_host::memcpy_watched",
@@ -275,6 +276,8 @@ class HostRewriter(Rewriter):
                 if before not in (".", "->") and (in_macro or self._in_device_code(token.start)):
                     first = tokens[i - 2] if before == "::" and tokens[i - 2].text == "std" else token
                     self._edit(first.start, token.end, COPIES[word])
+            elif word in LAUNCHES and after == "(":
+                self._without_cast(tokens, i + 2)
             elif word == "__noinline__" and before != "(":  # not that of an __attribute__
                 self._edit(token.start, token.end, "__attribute__((noinline))")
             elif word == ARCH and not in_macro and self._in_device_code(token.start):
@@ -289,6 +292,12 @@ class HostRewriter(Rewriter):
                 self._gpu_only(token, NO_HOST_MEANING["fetch"])
             elif GPU_ONLY.fullmatch(word) and not any(f.name == word for f in self.source.functions):
                 self._gpu_only(token, NO_HOST_MEANING["gpu"].format(word))
+
+    def _without_cast(self, tokens, at: int):
+        """Remove `(void*)` before a kernel, which must keep its type."""
+        for cast in (["(", "void", "*", ")"], ["(", "const", "void", "*", ")"]):
+            if [t.text for t in tokens[at : at + len(cast)]] == cast:
+                self._edit(tokens[at].start, tokens[at + len(cast) - 1].end, "")
 
     def _gpu_only(self, token: Token, why: str):
         """Refuse what only a GPU runs. If an #if decides whose macros nobody knows, the compiler says so."""
