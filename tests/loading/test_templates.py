@@ -88,7 +88,18 @@ def test_types_that_two_parameters_do_not_share():
         load_inline("m", text, backends="host")
 
 
-def test_a_vector_for_each_type():
+@pytest.mark.parametrize(
+    "host",
+    [
+        """void go(__half* a, __nv_bfloat16* b) {
+          k<__half, __half2><<<1, 4>>>(a, a);
+          k<__nv_bfloat16, __nv_bfloat162><<<1, 4>>>(b, b);
+        }""",
+        """template <typename T, typename T2> void run(T* a) { k<T, T2><<<1, 4>>>(a, a); }
+        void go(__half* a, __nv_bfloat16* b) { run<__half, __half2>(a); run<__nv_bfloat16, __nv_bfloat162>(b); }""",
+    ],
+)
+def test_a_vector_for_each_type(host):
     text = """#include <cuda_fp16.h>
     #include <cuda_bf16.h>
     template <typename T> struct Two;
@@ -98,12 +109,8 @@ def test_a_vector_for_each_type():
     };
     template <typename T, typename T2> __global__ void k(const T* a, T* o) {
       reinterpret_cast<T2*>(o)[threadIdx.x] = Two<T2>::of(reinterpret_cast<const T2*>(a)[threadIdx.x]);
-    }
-    void go(__half* a, __nv_bfloat16* b) {
-      k<__half, __half2><<<1, 4>>>(a, a);
-      k<__nv_bfloat16, __nv_bfloat162><<<1, 4>>>(b, b);
     }"""
-    k = load_inline("m", text, backends="host").k
+    k = load_inline("m", text + host, backends="host").k
     for dtype in (torch.float16, torch.bfloat16):
         a = torch.arange(8).to(dtype)
         o = torch.zeros_like(a)

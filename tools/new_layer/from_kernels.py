@@ -332,14 +332,17 @@ class _Maker:
         """The type of a parameter that is a vector for each dtype: `__half2` in `<__half, __half2>`."""
         names = [name for _, name, _ in self.template]
         lead = next((own for own, kind in types.items() if kind == "Dtype"), "")
-        tuples = [x.template_arguments for x in (*self.launches, *self.mentions)] + self._instantiated()
         alias = self.file.aliases
-        pairs = {
-            (alias.get(one[lead], one[lead]), alias.get(one[name], one[name]))
-            for one in (dict(zip(names, given, strict=False)) for given in tuples)
-            if one.keys() >= {lead, name}
-        }
+        shown = [(x, x.template_arguments) for x in (*self.launches, *self.mentions)]
+        pairs = set()
+        for launch, given in [*shown, *((None, given) for given in self._instantiated())]:
+            one = {own: alias.get(text, text) for own, text in zip(names, given, strict=False)}
+            if one.keys() >= {lead, name}:
+                several = [self._values(launch, one[own]) if launch else [one[own]] for own in (lead, name)]
+                pairs |= {*zip(*several, strict=False)}
         followed, by_lead = {value for _, value in pairs}, dict(pairs)
+        if not followed <= VECTORS.keys() | HALVES.keys():
+            raise NoLauncher(f"has a template parameter {name} whose type is unknown")
         if len(followed) == 1:
             return followed.pop()
         if len(by_lead) != len(pairs) or by_lead.keys() != set(self.dtypes or ("float", "double")):
