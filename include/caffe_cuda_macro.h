@@ -20,6 +20,9 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 
 #if defined(__CUDACC__) || defined(CUDART_VERSION)  // nvcc, hipcc, or g++ for the CUDA library's .cpp files
 #include <cuda_runtime.h>
@@ -177,6 +180,24 @@ inline std::string built_architectures() {
 
 // After a launch: did it succeed? Does not wait for the kernel.
 #define CUDA_POST_KERNEL_CHECK CUDA_CHECK(cudaGetLastError())
+
+namespace cuffi {
+template <typename... Parameters, size_t... I>
+void launch_cooperative_of(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
+                           cudaStream_t stream, std::tuple<std::decay_t<Parameters>...> values,
+                           std::index_sequence<I...>) {
+  void* arguments[] = {(void*)&std::get<I>(values)..., nullptr};
+  (void)cudaLaunchCooperativeKernel(kernel, grid, block, arguments, shared_bytes, stream);
+}
+// A launch whose blocks may wait for each other, this_grid().sync(). The status is that of any launch.
+template <typename... Parameters, typename... Arguments>
+void launch_cooperative(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
+                        cudaStream_t stream, Arguments... arguments) {
+  launch_cooperative_of(kernel, grid, block, shared_bytes, stream,
+                        std::tuple<std::decay_t<Parameters>...>(arguments...),
+                        std::index_sequence_for<Parameters...>());
+}
+}  // namespace cuffi
 
 // The return value of an exported launcher: 0. Throws if the launch failed.
 #define CAFFE_LAUNCH_STATUS() ::cuffi::launch_status(__FILE__, __LINE__)

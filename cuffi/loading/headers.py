@@ -3,6 +3,7 @@
 import functools
 import os
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -14,6 +15,10 @@ FOLDERS = ("", "include", "src", "inc")
 # How many folders above a file are searched, if none of them is a repository's.
 MOST_FOLDERS = 5
 INCLUDE = re.compile(rb'^([ \t]*#[ \t]*include[ \t]*)(["<])([^">\n]+)[">]', re.MULTILINE)
+OF_MACRO = re.compile(
+    rb"^([ \t]*#[ \t]*include[ \t]+)([A-Za-z_]\w*)(?=[ \t]*(?://.*|/\*.*)?\r?$)", re.MULTILINE
+)
+DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n\r]*?)[ \t]*(?://.*)?\r?$", re.MULTILINE)
 # Headers of C and C++ themselves.
 OF_COMPILER = re.compile(
     r"[a-z_\d]+|(assert|ctype|errno|float|limits|math|stdbool|stddef|stdint|stdio|stdlib|string|time)\.h|(sys|bits)/.*"
@@ -25,7 +30,9 @@ PLACE = PurePosixPath("headers")
 class Project:
     """The folders in which a file's headers may lie: its own and those above it, up to its repository's."""
 
-    def __init__(self, file: Path):
+    def __init__(self, file: Path, given: Sequence[Path] = ()):
+        """`given`: folders that the project's makefile names."""
+        self.given = given
         folders = [file.parent, *list(file.parent.parents)[:MOST_FOLDERS]]
         last = next((i for i, folder in enumerate(folders) if (folder / ".git").exists()), None)
         self.folders = folders if last is None else folders[: last + 1]
@@ -41,9 +48,8 @@ class Project:
             return near
         if any((toolkit.root() / "include" / own / header).is_file() for own in ("", HOST.name)):
             return None
-        places = (
-            Path(os.path.normpath(folder / part / header)) for folder in self.folders for part in FOLDERS
-        )
+        searched = (folder / part for folder in self.folders for part in FOLDERS)
+        places = (Path(os.path.normpath(folder / header)) for folder in (*self.given, *searched))
         if place := next((place for place in places if place.is_file()), None):
             return place
         if angles and "/" not in header:  # <unistd.h> is not some file of this name
@@ -71,26 +77,35 @@ class Gathered(NamedTuple):
     root: Path  # the last folder in which headers were searched
 
 
-def with_headers(file: Path) -> Gathered:
+def with_headers(file: Path, include_dirs: Sequence[Path] = (), others: Sequence[Path] = ()) -> Gathered:
     """Read a file and the headers of its project that it includes.
 
     Each #include that names one of the headers gets its path in the layer's folder. Lines stay.
+
+    Args:
+        include_dirs: folders that are searched first.
+        others: files that are compiled with this one.
     """
-    file = Path(os.path.normpath(file))
-    project, texts, waiting = Project(file), {}, [file]
+    file, *others = (Path(os.path.normpath(path)) for path in (file, *others))
+    given = [*include_dirs, *(other.parent for other in others)]
+    project, texts, waiting = Project(file, given), {}, [file, *others]
     root = project.folders[-1]
     while waiting:
         source = waiting.pop()
-        if source in texts:
-            continue
-        texts[source] = source.read_bytes()
+        if source not in texts:
+            texts[source] = source.read_bytes()
         named = (project.header(_name(match), source) for match in INCLUDE.finditer(texts[source]))
         for header in filter(None, named):
             if not header.is_relative_to(root):
                 root = Path(os.path.commonpath([root, header]))
-            waiting.append(header)
+            waiting += [header] * (header not in texts)
+        if not waiting:  # now the macros of all of them are known
+            without = {path: _without_macros(text, texts.values()) for path, text in texts.items()}
+            waiting = [path for path, text in without.items() if text != texts[path]]
+            texts = without
     places = {header: PLACE / _built_as(header.relative_to(root)) for header in texts}
     places[file] = PurePosixPath(file.name)
+    places |= {other: PurePosixPath(f"{i}.cu") for i, other in enumerate(others, 1)}  # no layer is called so
     written = {}
     for source, text in texts.items():
 
@@ -103,7 +118,28 @@ def with_headers(file: Path) -> Gathered:
 
         written[places[source]] = INCLUDE.sub(renamed, text)
     paths = {place: header for header, place in places.items() if header != file}
-    return Gathered(texts[file], written.pop(places[file]), written, paths, project.folders[-1])
+    return Gathered(file.read_bytes(), written.pop(places[file]), written, paths, project.folders[-1])
+
+
+def _without_macros(text: bytes, texts: Iterable[bytes]) -> bytes:
+    """The text with `#include "cases/a.h"` for `#include CASE`, if the macros of the files have one meaning."""
+    if not re.search(OF_MACRO, text):
+        return text
+    defined: dict[bytes, set[bytes]] = {}
+    for name, value in (found for one in texts for found in DEFINE.findall(one)):
+        defined.setdefault(name, set()).add(value.strip())
+    once = {name: min(values) for name, values in defined.items() if len(values) == 1}
+
+    def named(match):
+        value = once.get(match[2], b"")
+        if inside := re.fullmatch(rb"\w+\(([^()]*)\)", value):  # a macro that makes a string of its argument
+            value = inside[1]
+            for _ in range(8):
+                value = re.sub(rb"[A-Za-z_]\w*", lambda word: once.get(word[0], word[0]), value)
+            value = b'"' + value.replace(b" ", b"") + b'"'
+        return match[1] + value if re.fullmatch(rb'"[^"\n]+"|<[^>\n]+>', value) else match[0]
+
+    return OF_MACRO.sub(named, text)
 
 
 def _name(match) -> tuple[str, bool]:

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 
@@ -39,6 +39,8 @@ def load_inline(
     sanitize: str | None = None,
     instances: Mapping[str, Iterable[str]] | None = None,
     macros: Mapping[str, object] | None = None,
+    include_dirs: Sequence[str | os.PathLike] = (),
+    sources: Sequence[str | os.PathLike] = (),
     **of_torch,
 ) -> ModuleType:
     """Build a string or a file of CUDA and import it. If the cache has the build, no compiler starts.
@@ -63,6 +65,8 @@ def load_inline(
             templates whose values the file does not tell, and for types that it does not launch. Without them a
             template is compiled for the types of its launches and instantiations, or else for float and double.
         macros: what the project's makefile defines by -D, by name: {"ARRAY_SIZE": 4, "FAST": ""}.
+        include_dirs: the folders that the project's makefile gives by -I, for the file of a path.
+        sources: other .cu files of its project, with functions that it calls. On CUDA, they may be of host code alone.
 
     Returns:
         A module with the functions, and `layer`, the Layer for `operator`. Pass tensors for C's pointers; `dtype` and
@@ -81,10 +85,9 @@ def load_inline(
     """
     if functions is not None or of_torch or (isinstance(cuda_source, str) and OF_TORCH.search(cuda_source)):
         (cpp_extension,) = providers("torch_extensions")
-        if instances is not None or macros is not None:
-            raise CaffeTypeError(
-                "load_inline: instances, macros: for kernels alone, not for an extension of torch"
-            )
+        if instances is not None or macros is not None or include_dirs or sources:
+            own = "instances, macros, include_dirs, sources"
+            raise CaffeTypeError(f"load_inline: {own}: for kernels alone, not for an extension of torch")
         races.refuse_extension("load_inline", sanitize)
         names = ("cpp_sources", "cuda_sources")
         if declarations is None and isinstance(cuda_source, str) and KERNEL.search(cuda_source):
@@ -94,7 +97,7 @@ def load_inline(
         }
         return cpp_extension.load_inline(name, **(given | of_torch), arch=arch, backends=backends)
     _check(name, cuda_source, declarations)
-    given, shown_as = _read(name, cuda_source)
+    given, shown_as = _read(name, cuda_source, include_dirs, sources)
     sanitized, backends = races.settings_of("load_inline", sanitize, backends)
     settings, chosen = settings_for("load_inline", arch, backends, sanitized)
     folder = PurePosixPath(name)
@@ -173,17 +176,32 @@ def _listed(instances) -> bytes:
     return "\n".join(lines).encode()
 
 
-def _read(name: str, cuda_source) -> tuple[Gathered, str]:
+def _read(name: str, cuda_source, include_dirs, sources) -> tuple[Gathered, str]:
     """The source with its headers, and what errors call it."""
+    folders, others = (
+        [Path(path).expanduser().absolute() for path in _paths(argument, paths)]
+        for argument, paths in (("include_dirs", include_dirs), ("sources", sources))
+    )
     if isinstance(cuda_source, str):
+        if folders or others:
+            raise CaffeTypeError(
+                "load_inline: include_dirs, sources: cuda_source is a string; give the path of its file"
+            )
         return Gathered(cuda_source.encode(), cuda_source.encode(), {}, {}, Path()), f"{name}.cu"
     path = Path(cuda_source).expanduser().absolute()
     try:
-        return with_headers(path), str(path)
+        return with_headers(path, folders, others), str(path)
     except OSError as error:
         raise CaffeValueError(
             f"load_inline: cuda_source: {error.filename or path}: {error.strerror}"
         ) from None
+
+
+def _paths(argument: str, paths) -> list:
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if not all(isinstance(path, str | os.PathLike) for path in given):
+        raise CaffeTypeError(f"load_inline: {argument}: expected paths, got {paths!r}"[:200])
+    return given
 
 
 def _complete(source: Path) -> None:
@@ -213,14 +231,16 @@ def _without_host_code(staged: Path, errors: str) -> bool:
 
 
 def _missing(text: str, root: Path | None) -> str:
-    """Where a header was searched, if a compiler found none."""
+    """Where a header was searched, if a compiler found none; what adds a function that the linker lacks."""
+    if "undefined reference to" in text and root is not None:
+        return "\nIf other .cu files of the project have these: load_inline(..., sources=[...])."
     if not re.search(r"fatal error: .*: No such file", text):
         return ""
     if root is None:
         return "\nA string has no folder: pass the file's path, pathlib.Path(...), and its headers are found."
     return (
         f"\nHeaders are searched in the file's folder, in those above it up to {root}, and in their "
-        f"{', '.join(FOLDERS[1:])}; in a repository anywhere, if one file alone ends so."
+        f"{', '.join(FOLDERS[1:])}; in a repository anywhere, if one file alone ends so; in load_inline's include_dirs."
     )
 
 

@@ -266,6 +266,21 @@ inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cud
                                    cudaStream_t = nullptr) {
   return cudaMemcpy(to, from, bytes, kind);
 }
+// Arguments of kernels; the host allocates none.
+struct cudaPitchedPtr {
+  void* ptr;
+  size_t pitch, xsize, ysize;
+};
+struct cudaExtent {
+  size_t width, height, depth;
+};
+inline cudaPitchedPtr make_cudaPitchedPtr(void* ptr, size_t pitch, size_t xsize, size_t ysize) {
+  return {ptr, pitch, xsize, ysize};
+}
+inline cudaExtent make_cudaExtent(size_t width, size_t height, size_t depth) {
+  return {width, height, depth};
+}
+
 inline cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
                                 size_t height, cudaMemcpyKind) {
   if (width > to_pitch || width > from_pitch) return cudaErrorInvalidValue;

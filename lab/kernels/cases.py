@@ -26,40 +26,31 @@ def zeros(*shape, dtype=torch.float32):
 # ------------------------------------------------------------------------------------------- elementwise
 
 
-@case("Mantissagithub+learn_cuda/streams/without_pinned_mem.cu", "matrix_add_gpu", "matrix_add_gpu_shared")
-def add(call):
-    n = 1_000_000  # the file's N
-    a, b, c = R(n), R(n), zeros(n)
-    call(a=a, b=b, c=c, n=n, grid=up(n, 256), block=256)
-    return f"[{n}]", [(c, a.to(D) + b)]
+def _sum(first: str, second: str, result: str, count: str, n: int = 1000):
+    """Two vectors of n elements are added. The names are the kernel's."""
+
+    def check(call):
+        a, b, c = R(n), R(n), zeros(n)
+        call(**{first: a, second: b, result: c, count: n}, grid=up(n, 256), block=256)
+        return f"[{n}]", [(c, a.to(D) + b)]
+
+    return check
 
 
-@case("Mantissagithub+learn_cuda/streams/without_stream.cu", "vectorAdd")
-def add_any(call):
-    a, b, c = R(1000), R(1000), zeros(1000)
-    call(a=a, b=b, c=c, n=1000, grid=up(1000, 256), block=256)
-    return "[1000]", [(c, a.to(D) + b)]
-
-
-@case("abeleinin+gpu-kernels/pmpp/vector_addition/vector_addition.cu", "vecAddKernel")
-def add_letters(call):
-    a, b, c = R(1000), R(1000), zeros(1000)
-    call(A=a, B=b, C=c, n=1000, grid=4, block=256)
-    return "[1000]", [(c, a.to(D) + b)]
-
-
-@case("krmdel+120_days_of_CUDA_challenge/daily_projects/day_1/vector_addition.cu", "vecadd_kernel")
-def add_xyz(call):
-    x, y, z = R(1000), R(1000), zeros(1000)
-    call(x=x, y=y, z=z, N=1000, grid=4, block=256)
-    return "[1000]", [(z, x.to(D) + y)]
-
-
-@case("brucefan1983+CUDA-Programming/src/05-prerequisites-for-speedup/add3memcpy.cu", "add")
-def add_real(call):
-    x, y, z = R(1000), R(1000), zeros(1000)
-    call(x=x, y=y, z=z, N=1000, grid=8, block=128)
-    return "[1000]", [(z, x.to(D) + y)]
+# The first file's own length is a million.
+case("Mantissagithub+learn_cuda/streams/without_pinned_mem.cu", "matrix_add_gpu", "matrix_add_gpu_shared")(
+    _sum("a", "b", "c", "n", 1_000_000)
+)
+case("Mantissagithub+learn_cuda/streams/without_stream.cu", "vectorAdd")(_sum("a", "b", "c", "n"))
+case("abeleinin+gpu-kernels/pmpp/vector_addition/vector_addition.cu", "vecAddKernel")(
+    _sum("A", "B", "C", "n")
+)
+case("krmdel+120_days_of_CUDA_challenge/daily_projects/day_1/vector_addition.cu", "vecadd_kernel")(
+    _sum("x", "y", "z", "N")
+)
+case("brucefan1983+CUDA-Programming/src/05-prerequisites-for-speedup/add3memcpy.cu", "add")(
+    _sum("x", "y", "z", "N")
+)
 
 
 @case("brucefan1983+CUDA-Programming/src/05-prerequisites-for-speedup/arithmetic2gpu.cu", "arithmetic")

@@ -20,6 +20,7 @@ INCLUDED = (
     "caffe_cuda_macro.h",
     "cuda_fp16.h",
     "cuda_bf16.h",
+    "cuda_fp8.h",
     "cuComplex.h",
     "math_constants.h",
     "cuda_pipeline.h",

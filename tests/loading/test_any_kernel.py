@@ -132,3 +132,20 @@ def test_types_of_pointers_in_a_launch():
         x, y = torch.rand(8).to(dtype), torch.empty(8, dtype=dtype)
         twice(x, y)
         torch.testing.assert_close(y, 2 * x)
+
+
+def test_a_barrier_of_the_whole_grid():
+    """The launcher of a kernel that names this_grid launches cooperatively."""
+    text = """#include <cooperative_groups.h>
+    namespace cg = cooperative_groups;
+    template <typename T> __global__ void turned(const T* x, T* y, T* z, int n) {
+      const int i = blockIdx.x * blockDim.x + threadIdx.x;
+      if (i < n) y[i] = 2 * x[i];
+      cg::this_grid().sync();
+      if (i < n) z[i] = y[n - 1 - i];
+    }"""
+    turned = load_inline("m", text, backends="host").turned
+    x = torch.randn(300)
+    y, z = torch.zeros(300), torch.zeros(300)
+    turned(x, y, z, 300, 10, 1, 1, 32, 1, 1)
+    assert torch.equal(z, 2 * x.flip(0))

@@ -86,3 +86,55 @@ def test_types_that_two_parameters_do_not_share():
     void run(int* a, float* b, short* c) { k<<<1, 1>>>(a, b); k<<<1, 1>>>(b, c); }"""
     with pytest.raises(CaffeBuildError, match="has template parameters with the types"):
         load_inline("m", text, backends="host")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        """void go(__half* a, __nv_bfloat16* b) {
+          k<__half, __half2><<<1, 4>>>(a, a);
+          k<__nv_bfloat16, __nv_bfloat162><<<1, 4>>>(b, b);
+        }""",
+        """template <typename T, typename T2> void run(T* a) { k<T, T2><<<1, 4>>>(a, a); }
+        void go(__half* a, __nv_bfloat16* b) { run<__half, __half2>(a); run<__nv_bfloat16, __nv_bfloat162>(b); }""",
+    ],
+)
+def test_a_vector_for_each_type(host):
+    text = """#include <cuda_fp16.h>
+    #include <cuda_bf16.h>
+    template <typename T> struct Two;
+    template <> struct Two<__half2> { static __device__ __half2 of(__half2 a) { return __hadd2(a, a); } };
+    template <> struct Two<__nv_bfloat162> {
+      static __device__ __nv_bfloat162 of(__nv_bfloat162 a) { return __hadd2(a, a); }
+    };
+    template <typename T, typename T2> __global__ void k(const T* a, T* o) {
+      reinterpret_cast<T2*>(o)[threadIdx.x] = Two<T2>::of(reinterpret_cast<const T2*>(a)[threadIdx.x]);
+    }"""
+    k = load_inline("m", text + host, backends="host").k
+    for dtype in (torch.float16, torch.bfloat16):
+        a = torch.arange(8).to(dtype)
+        o = torch.zeros_like(a)
+        k(a, o)
+        assert torch.equal(o, a * 2)
+
+
+def test_a_kernel_that_host_code_names():
+    """For cudaLaunchCooperativeKernel and the like."""
+    text = """template <typename T, int N> __global__ void c(T* o) { *o = N; }
+    void launch(float* x) { const int n = 7; auto f = c<float, n>; void* a[] = {&x}; start((void*)f, a); }"""
+    o = torch.zeros(1)
+    with pytest.warns(RuntimeWarning, match="left out"):
+        c = load_inline("m", text, backends="host").c
+    c(o, 1, 1, 1, 1, 1, 1)
+    assert o.item() == 7
+
+
+def test_pitched_memory():
+    text = """__global__ void column(cudaPitchedPtr p, cudaExtent e, float* o) {
+      for (size_t y = 0; y < e.height; ++y) o[y] = ((float*)((char*)p.ptr + y * p.pitch))[1];
+    }"""
+    column = load_inline("m", text, backends="host").column
+    x, o = torch.randn(3, 4), torch.zeros(3)
+    given = {"ptr": x.view(torch.uint8), "pitch": 16, "xsize": 4, "ysize": 3}
+    column(given, {"width": 4, "height": 3, "depth": 1}, o, 1, 1, 1, 1, 1, 1)
+    assert torch.equal(o, x[:, 1])

@@ -28,7 +28,7 @@ GPU_ONLY = re.compile(
 )
 # CUDA's headers that need a GPU. Caffe layers have some of them in cuffi/caffe_layers/include/legacy.
 NOT_ON_THE_HOST = re.compile(
-    r"(cub|thrust|cutlass|cute|cuda|nv)/\S+|(mma|cuda_pipeline_helpers|cuda_awbarrier\w*|cuda_fp[864]|cuda\w+_interop"
+    r"(cub|thrust|cutlass|cute|cuda|nv)/\S+|(mma|cuda_pipeline_helpers|cuda_awbarrier\w*|cuda_fp[64]|cuda\w+_interop"
     r"|cuda(GL|EGL|VDPAU)\w*|cuda_occupancy|cuda_device_runtime_api|library_types|cublas\w*"
     r"|cudnn\w*|cusparse\w*|cusolver\w*|cufft\w*|nccl|nvrtc|nvToolsExt|texture_\w+|surface_\w+)(\.h)?$"
 )

@@ -127,6 +127,7 @@ class _Maker:
         launches = kernel.launches if len(alike) == 1 else ()
         self.launches = [launch for launch in launches if len(launch.arguments) == count]
         self.template = [_template_parameter(tokens) for tokens in template_parameters]
+        self.mentions = self._mentions()
         # A macro of the file would replace a launcher's parameter, also if it stands below the kernel.
         self.used_names = RESERVED | {macro.tokens[0].text for macro in file.source.macros}
         self.arguments: list[Argument] = []
@@ -163,7 +164,7 @@ class _Maker:
             config = ", ".join(filter(None, (launch.grid, launch.block, launch.shmem)))
             self.notes += wrapped(f"As launched in {where}: <<<{config}>>>({', '.join(launch.arguments)})")
         self.notes += [
-            f"{a}: the values of {s.name}, which the kernel reads." for a, (s, _) in filled.items()
+            f"{a}: the values of {s.name}, which the kernel reads." for a, (s, n) in filled.items() if n
         ]
         grid, block, shared = self._geometry.of_launch()
         return KernelLauncher(
@@ -182,16 +183,22 @@ class _Maker:
                 *(_upload(name, symbol, count) for name, (symbol, count) in filled.items()),
                 *self._geometry.prologue,
             ],
-            {**self._extents(), **{name: str(count) for name, (_, count) in filled.items()}},
+            {**self._extents(), **{name: str(count) for name, (_, count) in filled.items() if count}},
             [symbol.name for symbol, _ in filled.values()],
             self.indices,
             {f"CAFFE_{DTYPES[kind].upper()}": kind for kind in self.dtypes},
+            self.kernel.name in self.file.cooperative,
         )
 
     def _symbols(self) -> dict[str, tuple[Symbol, int]]:
         """Add a parameter for each variable that the host code fills. Returns it with its number of elements."""
         found = {}
         for symbol in self.file.symbols.get(self.kernel.name, ()):
+            if symbol.type.endswith("*") and tidy_words(symbol.type[:-1]) in C_TYPES and symbol.sizes == ():
+                const = "const " * ("const" in symbol.type.split())
+                pointed = f"{const}{C_TYPES[tidy_words(symbol.type[:-1])][1]} *"
+                found[self.own(pointed, symbol.name).name] = symbol, 0
+                continue
             element = tidy_words(VECTORS.get(symbol.type, symbol.type))
             if element not in C_TYPES:
                 raise NoLauncher(
@@ -227,6 +234,9 @@ class _Maker:
                 deduced[name] += (
                     pointed_types(self.file.source, launch, self.kernel, name) if name not in shown else ()
                 )
+        for launch in self.mentions:
+            for name, text in zip(names, launch.template_arguments, strict=False):
+                given[name] += self._values(launch, self.file.aliases.get(text, text))
         for texts in self._instantiated():
             for name, text in zip(names, texts, strict=False):
                 given[name].append(text)
@@ -248,6 +258,18 @@ class _Maker:
             self.kernel.name, []
         )
 
+    def _mentions(self) -> list[Launch]:
+        """`auto k = kernel<float, N>;`, for cudaLaunchKernel and the like: a launch of which only that is known."""
+        source, found = self.file.source, []
+        for at in re.finditer(rf"\b{self.kernel.name}\s*<([^<>;(){{}}]*)>\s*[;,)]", source.text):
+            around = source.function_around(at.start()) if self.template else None
+            if around and not around.is_device_only:
+                arguments = tuple(text.strip() for text in at[1].split(","))
+                found.append(
+                    Launch("", 0, "", "", "", "", (), arguments, around.name, at.start(), (0, 0), (0, 0), 0)
+                )
+        return found
+
     def _values(self, launch: Launch, text: str) -> list[str]:
         """The values of a launch's template argument: several, if a template function launches, and is called so."""
         source = self.file.source
@@ -266,9 +288,8 @@ class _Maker:
         if not text.isidentifier() or text in self.file.constants:
             return text
         try:
-            value = Translation(
-                HostCode(self.file.source, launch, self.file.text), {}, self.file.constants, {}
-            ).of(text)
+            code = HostCode(self.file.source, launch, self.file.text, any(launch is n for n in self.mentions))
+            value = Translation(code, {}, self.file.constants, {}).of(text)
         except HostOnly:
             return text
         return inner[1] if (inner := re.fullmatch(r"\w+\((\w+)\)", value)) else text
@@ -287,6 +308,8 @@ class _Maker:
                     if len(values) > 1 or not types[name]:
                         raise NoLauncher(f"has a template parameter {name} that stands for a class")
                     types[name] = self.scope + types[name]
+                elif any(v in VECTORS.keys() | HALVES.keys() - DTYPES.keys() for v in values):
+                    types[name] = self._following(name, types)
                 else:
                     types[name] = self._type(name, values, name in whole)
             elif kind == "bool":
@@ -304,6 +327,34 @@ class _Maker:
                     )
                 choices[name] = [self.file.constants.get(v, v) for v in known]
         return types, choices
+
+    def _following(self, name: str, types: dict[str, str]) -> str:
+        """The type of a parameter that is a vector for each dtype: `__half2` in `<__half, __half2>`."""
+        names = [name for _, name, _ in self.template]
+        lead = next((own for own, kind in types.items() if kind == "Dtype"), "")
+        alias = self.file.aliases
+        shown = [(x, x.template_arguments) for x in (*self.launches, *self.mentions)]
+        pairs = set()
+        for launch, given in [*shown, *((None, given) for given in self._instantiated())]:
+            one = {own: alias.get(text, text) for own, text in zip(names, given, strict=False)}
+            if one.keys() >= {lead, name}:
+                several = [self._values(launch, one[own]) if launch else [one[own]] for own in (lead, name)]
+                pairs |= {*zip(*several, strict=False)}
+        followed, by_lead = {value for _, value in pairs}, dict(pairs)
+        if not followed <= VECTORS.keys() | HALVES.keys():
+            raise NoLauncher(f"has a template parameter {name} whose type is unknown")
+        if len(followed) == 1:
+            return followed.pop()
+        if len(by_lead) != len(pairs) or by_lead.keys() != set(self.dtypes or ("float", "double")):
+            raise NoLauncher(f"has a template parameter {name} of several types")
+        *earlier, last = sorted(by_lead.items())
+        return (
+            "".join(
+                f"std::conditional_t<std::is_same<Dtype, {kind}>::value, {value}, " for kind, value in earlier
+            )
+            + last[1]
+            + ">" * len(earlier)
+        )
 
     def _type(self, name: str, values: list[str], is_whole: bool) -> str:
         """The type of a template's parameter: one, or a name that the launcher's dispatch declares.
@@ -534,8 +585,13 @@ def alignment_of(kind: str) -> int:
 
 
 def _upload(name: str, symbol: Symbol, count: int) -> str:
-    """Statements that fill a variable on the current stream."""
+    """Statements that fill a variable on the current stream. `count`: of its elements; 0 for a pointer."""
     there = f"{symbol.scope or '::'}{symbol.name}"
+    if not count:  # a pointer, whose value is the tensor's address
+        return (
+            f"  CUDA_CHECK(cudaMemcpyToSymbolAsync({there}, &{name}, sizeof({there}), 0, cudaMemcpyHostToDevice,\n"
+            "                                     CAFFE_STREAM(stream)));"
+        )
     return (
         f'  static_assert(sizeof({there}) == {count} * sizeof(*{name}), "{symbol.name} has another size");\n'
         f"  CUDA_CHECK(cudaMemcpyToSymbolAsync({there}, {name}, sizeof({there}), 0, cudaMemcpyDeviceToDevice,\n"

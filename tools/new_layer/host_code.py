@@ -65,10 +65,14 @@ class Variable(NamedTuple):
 class HostCode:
     """The function around a launch. In a macro's body there is none, and in some functions the parser sees errors."""
 
-    def __init__(self, source: Source, launch: Launch, text: str = ""):
-        """`text`: the source's with its headers', where the launch may be."""
+    def __init__(self, source: Source, launch: Launch, text: str = "", here: bool = False):
+        """
+        Args:
+            text: the source's with its headers', where the launch may be.
+            here: it is in the source, and none of its launches.
+        """
         self.source, self.launch, self._text = source, launch, text or source.text
-        self.here = any(launch is own for own in source.launches)  # not in a header
+        self.here = here or any(launch is own for own in source.launches)  # not in a header
         in_macro = any(m.start <= launch.start < m.end for m in source.macros)
         self.function = source.function_around(launch.start) if self.here and not in_macro else None
 

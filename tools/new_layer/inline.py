@@ -119,12 +119,15 @@ def header_of(declarations: list[tuple[int, str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def completed(name: str, text: str, path: str, instances=None, macros=()) -> tuple[str, str, list[str]]:
+def completed(
+    name: str, text: str, path: str, instances=None, macros=(), others=()
+) -> tuple[str, str, list[str]]:
     """(the header, the source with added launchers, lines about what Python cannot call).
 
     Args:
         instances: by kernel, lists of the template arguments that the caller gives.
         macros: names of macros that the caller defines.
+        others: files that are linked with it.
     """
     source = Source(text, path)
     words = (*source.includes(angles=True), *(token.text for token in source.lexed.tokens))
@@ -142,7 +145,8 @@ def completed(name: str, text: str, path: str, instances=None, macros=()) -> tup
         return header_of(declarations), text, []
     if unknown := sorted((instances or {}).keys() - {f.name for f in source.functions if f.is_kernel}):
         raise NothingExported(f"instances: it has no kernel {', '.join(unknown)}")
-    launchers, left_out = make_launchers(name, kernels_of(text, path, instances, macros))
+    file = kernels_of(text, path, instances, macros, others)
+    launchers, left_out = make_launchers(name, file)
     if not (launchers or left_out) and source.lexed.imbalances:
         at = source.lexed.imbalances[0].start
         raise NothingExported(f"this `{source.text[at]}` has no partner", source.lexed.position(at)[0])
@@ -155,7 +159,7 @@ def completed(name: str, text: str, path: str, instances=None, macros=()) -> tup
             'it has neither a function that is `extern "C"` nor a kernel (`__global__`)'
         )  # fmt: skip
     comment = "// Made by load_inline: a launcher for each kernel."
-    added = "\n\n".join(["", comment, *definitions(launchers)]) + "\n"
+    added = "\n\n".join(["", comment, *file.constants_elsewhere, *definitions(launchers)]) + "\n"
     heads = {function.name: function for function in source.functions if function.is_kernel}
     said = {name: "".join(f"{line}\n" for _, line in said_above(source, f)) for name, f in heads.items()}
     header = "".join(f"{said[launcher.kernel.name]}{launcher.declaration()}\n" for launcher in launchers)
@@ -181,7 +185,8 @@ def given_macros(file: Path) -> list[str]:
 def main(path: str) -> int:
     file = Path(path)
     try:
-        given = given_instances(file), given_macros(file)
+        others = [Source(read(str(other)), str(other)) for other in file.parent.glob("*.cu") if other != file]
+        given = given_instances(file), given_macros(file), others
         header, text, without = completed(file.stem, read(path), path, *given)
     except NothingExported as why:
         place = f"{path}:{why.line}" if why.line else path

@@ -19,8 +19,8 @@ from ..cuda.lexer import Directive, Lexed, Token, items
 from ..cuda.outline import Function, skip_angles, split_commas
 from ..cuda.source import Source
 from ..cuda.tokens import macro_body
-from .structs import Field, structs_of
-from .symbols import Symbol, symbols_to_fill
+from .structs import OF_CUDA, Field, structs_of
+from .symbols import Symbol, defined_elsewhere, symbols_to_fill
 
 # Names of host code: of CUDA's API, of Caffe, of torch's extensions. A function with one does more than compute.
 HOST_WORDS = re.compile(
@@ -64,13 +64,24 @@ class KernelFile:
     structs: dict[str, tuple[str, list[Field] | None]]  # by name: qualified, and its fields (structs.py)
     aliases: dict[str, str]  # names that it gives to C++'s own types
     symbols: dict[str, list[Symbol]]  # by kernel, the variables that it reads and the host code fills
+    cooperative: set[str]  # the kernels whose blocks may wait for each other by cooperative groups
+    constants_elsewhere: list[str]  # definitions of the variables that another .cu has
     instances: dict[str, list[list[str]]]  # by kernel, the template arguments that the caller gives
 
 
 def kernels_of(
-    text: str, path: str, instances: dict[str, list[list[str]]] | None = None, macros: Iterable[str] = ()
+    text: str,
+    path: str,
+    instances: dict[str, list[list[str]]] | None = None,
+    macros: Iterable[str] = (),
+    others: Iterable[Source] = (),
 ) -> KernelFile:
-    """Read the text of a file, as tools.files.read returns it. `macros` are defined before it."""
+    """Read the text of a file, as tools.files.read returns it.
+
+    Args:
+        macros: are defined before it.
+        others: files that are linked with it.
+    """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     unit = Unit(text, path, replaced=PROVIDED)
     defined = {source: macros_defined(source) for source in unit.sources}
@@ -103,7 +114,8 @@ def kernels_of(
         constants,
         types,
         {name: values for several in declared.values() for one in several for name, values in _enum(one)},
-        {
+        {name: (name, fields) for name, fields in OF_CUDA.items()}
+        | {
             name: (one.scope + name, fields)
             for several in declared.values()
             for one in several
@@ -111,6 +123,8 @@ def kernels_of(
         },
         aliases,
         _symbols_of_kernels(unit),
+        {f.name for f in heads if {"this_grid", "grid_group"} & unit.used_by(unit.main, f)},
+        defined_elsewhere([*unit.sources, *others]),
         instances or {},
     )
 

@@ -72,6 +72,7 @@ class KernelLauncher:
     indices: dict[str, list[str]] = field(default_factory=dict)
     # The types that it dispatches over, by their codes, if they are not float and double.
     dtypes: dict[str, str] = field(default_factory=dict)
+    cooperative: bool = False  # its blocks wait for each other
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
@@ -110,15 +111,15 @@ class KernelLauncher:
         body = []
         for i, (condition, template_arguments) in enumerate(self.instances):
             callee = f"{self.callee}<{template_arguments}>" if template_arguments else self.callee
+            geometry = [self.grid, self.block, self.shared, "CAFFE_STREAM(stream)"]
+            values = [a.value for a in self.arguments if a.value]
             call = [
-                filled(
-                    f"{callee}<<<",
-                    [self.grid, self.block, self.shared, "CAFFE_STREAM(stream)"],
-                    ">>>(",
-                    indent,
-                ),
-                filled("    ", [a.value for a in self.arguments if a.value], ");", indent),
+                filled(f"{callee}<<<", geometry, ">>>(", indent),
+                filled("    ", values, ");", indent),
             ]
+            if self.cooperative:
+                opening = f"::cuffi::launch_cooperative({callee}, "
+                call = [filled(opening, [*geometry, *values], ");", indent)]
             if condition:
                 body.append(f"{indent}{'} else ' if i else ''}if ({condition}) {{")
                 body += ["  " + line for part in call for line in part.split("\n")]

@@ -35,6 +35,16 @@ class Field(NamedTuple):
     count: int  # the elements of an array; 0 for one value
 
 
+# CUDA's own. What a cudaPitchedPtr points to is given as bytes.
+OF_CUDA = {
+    "cudaPitchedPtr": [
+        Field("ptr", "unsigned char", True, False, 0),
+        *(Field(name, "size_t", False, False, 0) for name in ("pitch", "xsize", "ysize")),
+    ],
+    "cudaExtent": [Field(name, "size_t", False, False, 0) for name in ("width", "height", "depth")],
+}
+
+
 def structs_of(text: str) -> dict[str, list[Field] | None]:
     """The fields of the struct that a declaration defines, by each of its names. They are None if C can't give them.
 

@@ -59,6 +59,34 @@ def symbols_to_fill(source: Source, sources: Iterable[Source] = ()) -> dict[str,
     return found
 
 
+def defined_elsewhere(sources: Iterable[Source]) -> list[str]:
+    """The definitions of each `extern __constant__` that none of the files defines. A launcher fills it."""
+    several, declared, defined = list(sources), {}, set()
+    for source in several:
+        tokens = source.lexed.tokens
+        for kind, first, last, scope in source.parts:
+            words = [token.text for token in tokens[first:last]]
+            if kind != "declaration" or "__constant__" not in words:
+                continue
+            own = {symbol.name: symbol for symbol in _declared([], _before_value(tokens[first:last]), scope)}
+            if "extern" not in words:
+                defined |= own.keys()
+            elif not {"=", "{"} & set(words):
+                declared |= dict.fromkeys(own, (tokens[first:last], scope))
+    found = {}
+    for name, (tokens, scope) in declared.items():
+        if name not in defined:
+            text = " ".join(token.text for token in tokens if token.text != "extern")
+            inside = "".join(f"namespace {part} {{ " for part in scope.split("::") if part)
+            found[text, scope] = f"{inside}{text};{' }' * inside.count('{')}"
+    return list(found.values())
+
+
+def _before_value(tokens):
+    at = next((i for i, token in enumerate(tokens) if token.text in ("=", "{")), len(tokens))
+    return tokens[:at]
+
+
 def _declared(sources: list[Source], tokens, scope: str):
     """The variables of one declaration."""
     text = mask(tokens, tokens[0].start, tokens[-1].end)
