@@ -186,6 +186,7 @@ class _Maker:
             [symbol.name for symbol, _ in filled.values()],
             self.indices,
             {f"CAFFE_{DTYPES[kind].upper()}": kind for kind in self.dtypes},
+            self.launches[0].line if self.launches else self.kernel.line,
         )
 
     def _symbols(self) -> dict[str, tuple[Symbol, int]]:
