@@ -477,3 +477,12 @@ def test_a_parameter_with_the_name_of_a_macro_below():
     y = torch.zeros(5)
     load_inline("macros", text, backends="host").fill(y, 3, 1, 1, 1, 8, 1, 1)
     assert y.tolist() == [3, 3, 3, 0, 0]
+
+
+def test_a_launch_that_fails_names_the_user_s_line():
+    text = "__global__ void wide(float* o) { o[threadIdx.x] = 1; }\n\nvoid run(float* o) { wide<<<1, 2048>>>(o); }\n"
+    module = load_inline("failing", text, backends="host")
+    with pytest.raises(
+        CaffeRuntimeError, match=r"failing\.cu:3: kernel launch: .* 2048 threads in a block, at most 1024"
+    ):
+        module.failing_wide(torch.zeros(2048))

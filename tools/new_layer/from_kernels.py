@@ -188,6 +188,7 @@ class _Maker:
             self.indices,
             {f"CAFFE_{DTYPES[kind].upper()}": kind for kind in self.dtypes},
             self.kernel.name in self.file.cooperative,
+            self.launches[0].line if self.launches else self.kernel.line,
         )
 
     def _symbols(self) -> dict[str, tuple[Symbol, int]]:

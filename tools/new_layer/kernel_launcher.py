@@ -73,6 +73,7 @@ class KernelLauncher:
     # The types that it dispatches over, by their codes, if they are not float and double.
     dtypes: dict[str, str] = field(default_factory=dict)
     cooperative: bool = False  # its blocks wait for each other
+    line: int = 0  # of the user's file, which a failed launch names
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
@@ -141,7 +142,8 @@ class KernelLauncher:
                 cases += [*("    " + line for line in body), "    } break;"]
             known = " or ".join(code.removeprefix("CAFFE_").lower() for code in self.dtypes)
             body = ["  switch (dtype) {", *cases, f'    CAFFE_DISPATCH_OTHERWISE_(dtype, "{known}");', "  }"]
-        return "\n".join([*lines, *self.prologue, *body, "  return CAFFE_LAUNCH_STATUS();", "}"])
+        status = f"cuffi::launch_status(__FILE__, {self.line})" if self.line else "CAFFE_LAUNCH_STATUS()"
+        return "\n".join([*lines, *self.prologue, *body, f"  return {status};", "}"])
 
 
 def definitions(launchers: list[KernelLauncher]) -> list[str]:

@@ -19,6 +19,7 @@ class BatchNorm(KnownLayer):
     blobs = ("mean", "variance", "factor", "scale", "bias")
     statistics = ("mean", "variance", "factor")
     understands = ("batch_norm_param.scale_bias",)
+    kept = ("calls",)
 
     def __init__(self, definition):
         super().__init__(definition)

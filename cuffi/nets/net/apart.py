@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import random
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 
 import numpy as np
 import torch
@@ -35,3 +35,32 @@ def apart(net, evaluated: bool = True, kept: Iterable = ()) -> Generator:
     finally:
         random.setstate(states[0])
         np.random.set_state(states[1])
+
+
+def remembered(net) -> Callable[[], None]:
+    """What calls change in a net, as it is now: statistics, states, counters and torch's random numbers.
+
+    Returns:
+        A function that brings it back.
+    """
+    buffers = [(buffer, buffer.clone()) for buffer in net.buffers()]
+    kept = [
+        (module, name, copy.copy(getattr(module, name)))
+        for module in net.modules()
+        for name in getattr(module, "kept", ())
+    ]
+    random = torch.get_rng_state()
+    on_gpu = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+
+    @torch.no_grad()
+    def back() -> None:
+        for buffer, value in buffers:
+            if not torch.equal(buffer, value):
+                buffer.copy_(value)
+        for module, name, value in kept:
+            setattr(module, name, copy.copy(value))
+        torch.set_rng_state(random)
+        if on_gpu:
+            torch.cuda.set_rng_state_all(on_gpu)
+
+    return back

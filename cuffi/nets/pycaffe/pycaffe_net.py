@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import OrderedDict
+from collections.abc import Callable
 from itertools import zip_longest
 from operator import length_hint
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ from ...caffe_files.parameters import did_you_mean
 from ...caffe_files.prototxt import parse
 from ..data.sources import package
 from ..net import caffe_net
-from ..net.apart import apart
+from ..net.apart import apart, remembered
 from ..net.blob import BlobVec
 from ..net.builder import read_net
 from ..net.fillers import fill
@@ -102,6 +103,7 @@ class Net:
         self._callbacks = {
             f"{when}_{what}": [] for when in ("before", "after") for what in ("forward", "backward")
         }
+        self._start: Callable[[], None] = bool  # brings back what the last forward changed
         self._entered: dict[int, Tensor] = {}  # the blobs' values that the last call read, by value number
         self._calls: dict[tuple[int, int, bool, bool], list] = {}
         self._make_blobs()
@@ -351,6 +353,8 @@ class Net:
         if first == 0 and not again:
             self._fill_dummies()
             self._read_data()
+        if not again:
+            self._start = remembered(self.module)
         steps = [step for step in self._between(first, last) if step.bottoms or not again]
         values: list[Tensor | None] = [None] * len(self._graph.names)
         self._enter(steps, values, record, again)
@@ -510,7 +514,12 @@ class Net:
         for i in range(last, first - 1, -1):
             self._call_back("before_backward", i)
         if self._tape is None or not (self._tape.first <= first and last <= self._tape.last):
-            self._run(0, last, record=True, again=True)  # later layers may not accept this size
+            now = remembered(self.module)
+            self._start()
+            try:
+                self._run(0, last, record=True, again=True)  # later layers may not accept this size
+            finally:
+                now()
         self._differentiate(first, last)
         for i in range(last, first - 1, -1):
             self._call_back("after_backward", i)

@@ -62,6 +62,7 @@ class StockLayer(nn.Module):
     statistics: tuple[str, ...] = ()  # those that are buffers, not parameters
     is_loss = False
     understands: tuple[str, ...] = ()  # fields of forks: "pooling_param.ceil_mode"
+    kept: tuple[str, ...] = ()  # attributes that a call changes, besides buffers
 
     def __init__(self, definition: StockDefinition):
         super().__init__()

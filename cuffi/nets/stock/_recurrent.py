@@ -44,6 +44,7 @@ class Recurrent(StockLayer, abc.ABC):
 
     bottoms = (2, None)
     tops = (1, None)
+    kept = ("_state",)
     states = 1  # how many there are
     gates = 1  # rows of the hidden weights by num_output
 

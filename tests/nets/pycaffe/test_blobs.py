@@ -65,6 +65,38 @@ def test_a_reshape_after_a_call_reshapes_all_and_computes_nothing(phase):
         assert not (before[0] == net.params["n"][0].data).all()
 
 
+RECURRENT = """
+input: "x" input_shape { dim: 3 dim: 2 dim: 4 } input: "cont" input_shape { dim: 3 dim: 2 }
+layer { name: "l" type: "LSTM" bottom: "x" bottom: "cont" top: "h" recurrent_param { num_output: 3
+  weight_filler { type: "gaussian" std: 1 } } }
+"""
+
+
+def test_backward_leaves_the_state_of_a_sequence():
+    net, cont, outs = caffe.Net(RECURRENT, caffe.TEST), data(3, 2) * 0 + 1, []
+    for goes_back in (False, True):
+        net.module.get_layer("l").reset()
+        first = net.forward(x=data(3, 2, 4), cont=cont)["h"].copy()
+        if goes_back:
+            net.backward(h=first * 0 + 1)
+        outs.append(net.forward(x=data(3, 2, 4) / 2, cont=cont)["h"].copy())
+    assert (outs[0] == outs[1]).all() and not (outs[0] == first).all()
+
+
+def test_a_second_backward_is_of_the_same_forward():
+    """Caffe keeps the mask of a Dropout and the statistics of a batch."""
+    net = caffe.Net("force_backward: true" + STATEFUL, caffe.TRAIN)
+    net.params["ip"][0].data[...] = data(5, 3)
+    net.forward(data=data(4, 3))
+    statistics = [p.data.copy() for p in net.params["n"]]
+    first = net.backward(ip=data(4, 5))["data"].copy()
+    random = torch.get_rng_state()
+    assert_close(net.backward(ip=2 * data(4, 5))["data"], 2 * first)
+    assert first.any() and torch.equal(random, torch.get_rng_state())
+    for one, other in zip(statistics, net.params["n"], strict=True):
+        assert (one == other.data).all()
+
+
 def test_a_layer_s_list_of_blobs_cannot_be_replaced(net):
     other = caffe.Net(TEXT, caffe.TEST)
     with pytest.raises(AttributeError):

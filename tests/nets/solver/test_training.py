@@ -310,7 +310,8 @@ def test_the_log_is_read_by_parse_log(folder):
             if found := re.search(kind + r" net output #(\d+): (\S+) = ([\.\deE+-]+)", line):
                 rows[kind].append((int(iteration), int(found[1]), found[2]))
     assert start and rows["Train"] == [(i, 0, "loss") for i in (0, 3, 6, 9)]
-    assert sum("Iteration 12, loss = " in line for line in lines) == 1  # Caffe's last, without the net's outputs
+    # Caffe's last line has no outputs of the net.
+    assert sum("Iteration 12, loss = " in line for line in lines) == 1
     assert rows["Test"] == [(i, 0, "loss") for i in (0, 6, 12)]
     rates = [
         float(found[1])
