@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -81,7 +82,7 @@ def device(kind: int, index: int) -> torch.device:
 
 
 def place(value) -> int | None:
-    """A device as a number: its type << 8 | its index + 1. None for another object, or a device that C++ lacks."""
+    """A device as a number: its type << 8 | its index + 1. None for other objects and devices that C++ lacks."""
     if not isinstance(value, torch.device):
         return None
     kind = next((number for number, name in DEVICES.items() if name == value.type), None)
@@ -296,8 +297,35 @@ def _instance(kind: type, held):
     return made
 
 
+def _array(given, kind: str, flags: int, may_convert: bool):
+    """py::array_t: an array of the dtype `kind` ("": any) in the order of `flags`; None if `given` cannot be one."""
+    order = {1: "C", 2: "F"}.get(flags & 3)
+    dtype = np.dtype(kind) if kind else None
+    try:
+        if not may_convert and (not isinstance(given, np.ndarray) or dtype not in (None, given.dtype)):
+            return None
+        found = np.asarray(given)
+        if found.dtype.kind not in "biufc":
+            return None  # such as None, which numpy takes for a NaN
+        if dtype and found.dtype != dtype and not flags & 16 and not np.can_cast(found.dtype, dtype):
+            return None
+        return np.require(found, dtype, [f"{order}_CONTIGUOUS"] * bool(order))
+    except (TypeError, ValueError):
+        return None
+
+
+def _array_fields(found):
+    """(address, writeable, dtype, shape, strides in bytes)."""
+    if not isinstance(found, np.ndarray):
+        return None
+    kind = f"{found.dtype.kind}{found.dtype.itemsize}"
+    return found.ctypes.data, found.flags.writeable, kind, list(found.shape), list(found.strides)
+
+
 SPECIAL |= {
     "append": list.append,
+    "array": _array,
+    "array_fields": _array_fields,
     "call": lambda function, arguments: _there(function)(*arguments),
     "class": lambda name: type(name, (), {}),
     "class_name": lambda kind: kind.__name__,
@@ -311,6 +339,7 @@ SPECIAL |= {
     "is": lambda a, b: a is b,
     "len": lambda owner: len(_there(owner)),
     "list": list,
+    "new_array": lambda shape, kind: np.empty(shape, np.dtype(kind)),
     "nth": lambda owner, i: owner[i],
     "print": print,
     "put_in_class": _put_in_class,

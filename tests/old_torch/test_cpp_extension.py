@@ -137,9 +137,9 @@ BAD = [
         "is_standalone",
     ),
     (
-        lambda: square(cuda_sources="#include <cub/cub.cuh>\n" + SQUARE),
+        lambda: square(cuda_sources="#include <thrust/sort.h>\n" + SQUARE),
         CaffeBuildError,
-        r"squares\.cu:1:1: error: the host has no <cub",
+        r"squares\.cu:1:1: error: the host has no <thrust",
     ),
 ]
 

@@ -50,7 +50,7 @@ KNOWN_HEADER = re.compile(
 
 def is_known(header: str) -> bool:
     """Does the header, which is not read here, have no function by which threads meet, or that asks for its thread?"""
-    if os.path.isabs(header) or ".." in header:
+    if os.path.isabs(header) or ".." in header or header.startswith("cub/"):
         return False
     own = any(os.path.isfile(os.path.join(folder, header)) for folder in OWN_FOLDERS)
     return own or (bool(KNOWN_HEADER.match(header)) and "DeviceAssertion" not in header)

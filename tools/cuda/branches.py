@@ -28,11 +28,12 @@ GPU_ONLY = re.compile(
 )
 # CUDA's headers that need a GPU. Caffe layers have some of them in cuffi/caffe_layers/include/legacy.
 NOT_ON_THE_HOST = re.compile(
-    r"(cub|thrust|cutlass|cute|cuda|nv)/\S+|(mma|cuda_pipeline_helpers|cuda_awbarrier\w*|cuda_fp[64]|cuda\w+_interop"
+    r"(cub/(?!cub\.cuh|block/block_(reduce|scan|load|store|exchange)|warp/warp_(reduce|scan)|device/device_(reduce|scan|radix_sort))"
+    r"|thrust/|cutlass/|cute/|cuda/|nv/)\S+|(mma|cuda_pipeline_helpers|cuda_awbarrier\w*|cuda_fp[64]|cuda\w+_interop"
     r"|cuda(GL|EGL|VDPAU)\w*|cuda_occupancy|cuda_device_runtime_api|library_types|cublas\w*"
     r"|cudnn\w*|cusparse\w*|cusolver\w*|cufft\w*|nccl|nvrtc|nvToolsExt|texture_\w+|surface_\w+)(\.h)?$"
 )
-LIBRARIES = {"cub", "thrust", "cutlass", "cute", "nvcuda", "wmma"}
+LIBRARIES = {"thrust", "cutlass", "cute", "nvcuda", "wmma"}
 FOR_DEVICES = {"__device__", "__global__"}
 # A macro that another file defines, such as HOST_DEVICE_INLINE.
 DEVICE_MACRO = re.compile(r"[A-Z0-9_]*(DEVICE|GLOBAL|KERNEL|CUDA|GPU|HD)[A-Z0-9_]*\Z")

@@ -81,8 +81,8 @@ PyObject* sure(PyObject* made) { return made ? made : (raise(), nullptr); }
 
 void raise_in_python(const std::exception& e) {
   if (auto* const r = dynamic_cast<const Raised*>(&e)) return r->restore();
-  PyObject* const kinds[] = {PyExc_RuntimeError,        PyExc_IndexError,    PyExc_ValueError,
-                             PyExc_TypeError,           PyExc_KeyError,      PyExc_StopIteration,
+  PyObject* const kinds[] = {PyExc_RuntimeError,        PyExc_IndexError,     PyExc_ValueError,
+                             PyExc_TypeError,           PyExc_KeyError,       PyExc_StopIteration,
                              PyExc_NotImplementedError, PyExc_AttributeError, PyExc_ImportError};
   PyObject* kind = PyExc_RuntimeError;
   if (auto* const c = dynamic_cast<const c10::Error*>(&e))
@@ -624,7 +624,8 @@ pybind11::error_already_set::error_already_set() : std::runtime_error("an error 
   fetched_ = fetched;
   if (!fetched->type) return;
   PyErr_NormalizeException(&fetched->type, &fetched->value, &fetched->trace);
-  const caffe::Owned name(PyObject_GetAttrString(fetched->type, "__name__")), text(PyObject_Str(fetched->value));
+  const caffe::Owned name(PyObject_GetAttrString(fetched->type, "__name__")),
+      text(PyObject_Str(fetched->value));
   if (name && text)
     text_ = std::make_shared<std::string>(std::string(PyUnicode_AsUTF8AndSize(name.get(), nullptr)) + ": " +
                                           PyUnicode_AsUTF8AndSize(text.get(), nullptr));

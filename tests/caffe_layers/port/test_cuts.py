@@ -87,7 +87,7 @@ def test_another_name_of_the_namespace(fork, port):
 def test_function_of_a_header_for_kernels(fork, port):
     """That header is one of kernels' compilers alone; it includes what the toolkit has, and what it has not."""
     draw = "__device__ float draw_one(int i) { curandState s; curand_init(i, 0, 0, &s); return curand_uniform(&s); }"
-    text = f"#include <curand_kernel.h>\n#include <cub/cub.cuh>\nnamespace caffe {{\n{draw}\n}}\n"
+    text = f"#include <curand_kernel.h>\n#include <thrust/sort.h>\nnamespace caffe {{\n{draw}\n}}\n"
     fork.write(
         "include/caffe/util/math_functions.hpp", "namespace caffe { void draw_all(int n, float* x); }\n"
     )
@@ -104,7 +104,7 @@ def test_function_of_a_header_for_kernels(fork, port):
     assert "by hand" not in port("Shift")
     header = (port.folder / "shift/additions.hpp").read_text()
     guarded = header[header.index("#if defined(__CUDACC__)") : header.index("#endif")]
-    assert draw in guarded and "<curand_kernel.h>" in guarded and "cub" not in header
+    assert draw in guarded and "<curand_kernel.h>" in guarded and "thrust" not in header
 
 
 @pytest.mark.parametrize("condition", ["", "#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 600\n#else"])

@@ -163,8 +163,8 @@ enum class return_value_policy {
   reference_internal,
   take_ownership
 };
-#define ATEN_ERROR(name, kind)                                                 \
-  struct name : c10::Error {                                                   \
+#define ATEN_ERROR(name, kind)                                                   \
+  struct name : c10::Error {                                                     \
     explicit name(const std::string& text = "") : c10::Error(text, c10::kind) {} \
   };
 ATEN_ERROR(value_error, kValueError)

@@ -49,10 +49,11 @@ class Tensor {
     if (handle_->hidden) throw Error(str("data_ptr(): the tensor ", handle_->hidden));
     // Code that takes it for contiguous would leave its memory.
     if (handle_->overlaps && !handle_->layout_known)
-      throw Error(str("data_ptr(): elements of the tensor share memory, as after expand(), and the code has not asked "
-                      "for its strides: pass contiguous() (sizes ",
-                      IntArrayRef(handle_->sizes, handle_->axes), ", strides ",
-                      IntArrayRef(handle_->strides, handle_->axes), ")"));
+      throw Error(str(
+          "data_ptr(): elements of the tensor share memory, as after expand(), and the code has not asked "
+          "for its strides: pass contiguous() (sizes ",
+          IntArrayRef(handle_->sizes, handle_->axes), ", strides ",
+          IntArrayRef(handle_->strides, handle_->axes), ")"));
     return handle_->data;
   }
   const int64_t* known_strides() const { return handle_->layout_known = true, handle_->strides; }

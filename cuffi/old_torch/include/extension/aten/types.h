@@ -215,9 +215,7 @@ struct Device {
   bool has_index() const { return index_ >= 0; }
   bool is_cuda() const { return type_ == kCUDA; }
   bool is_cpu() const { return type_ == kCPU; }
-  std::string str() const {
-    return c10::str(type_, has_index() ? ":" + std::to_string(index_) : "");
-  }
+  std::string str() const { return c10::str(type_, has_index() ? ":" + std::to_string(index_) : ""); }
   friend bool operator==(Device a, Device b) { return a.type_ == b.type_ && a.index_ == b.index_; }
   friend bool operator!=(Device a, Device b) { return !(a == b); }
   friend std::ostream& operator<<(std::ostream& out, const Device& d) { return out << d.str(); }

@@ -1,0 +1,4 @@
+// Part of cub on the host.
+#pragma once
+
+#include "../cub.cuh"
