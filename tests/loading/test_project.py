@@ -48,6 +48,13 @@ def test_constants_of_another_file(project):
     assert filled(layer) == [9, 17]
 
 
+def test_nvcc_takes_the_declarations_for_definitions(project, monkeypatch, nvcc):
+    """It refused those that the host has in the launchers' text."""
+    monkeypatch.setenv("NVCC", nvcc)
+    layer = load_inline("m", project("src/k.cu", KERNELS), arch="sm_80", backends="cuda")
+    assert layer.layer.backends() == ["cuda"]
+
+
 def test_functions_of_another_file(project):
     text = KERNELS + "__global__ void calls(float* y) { y[threadIdx.x] = other(y[threadIdx.x]); }\n"
     file = project("src/k.cu", text)

@@ -159,7 +159,10 @@ def completed(
             'it has neither a function that is `extern "C"` nor a kernel (`__global__`)'
         )  # fmt: skip
     comment = "// Made by load_inline: a launcher for each kernel."
-    added = "\n\n".join(["", comment, *file.constants_elsewhere, *definitions(launchers)]) + "\n"
+    constants = "\n".join(file.constants_elsewhere)
+    if constants:  # nvcc takes an extern __constant__ itself for the definition
+        constants = f"#ifdef CAFFE_HOST_BACKEND\n{constants}\n#endif"
+    added = "\n\n".join(["", comment, *filter(None, [constants]), *definitions(launchers)]) + "\n"
     heads = {function.name: function for function in source.functions if function.is_kernel}
     said = {name: "".join(f"{line}\n" for _, line in said_above(source, f)) for name, f in heads.items()}
     header = "".join(f"{said[launcher.kernel.name]}{launcher.declaration()}\n" for launcher in launchers)
