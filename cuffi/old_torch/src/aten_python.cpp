@@ -289,7 +289,8 @@ struct Deeper {
   static inline thread_local int depth = 0;
   Deeper() {
     if (depth == kDeepest) {
-      PyErr_Format(PyExc_RecursionError, "an argument of an extension has lists in lists, more than %d", kDeepest);
+      PyErr_Format(PyExc_RecursionError, "an argument of an extension has lists in lists, more than %d",
+                   kDeepest);
       raise();
     }
     ++depth;

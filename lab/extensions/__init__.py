@@ -1,0 +1,1 @@
+"""Public extensions of torch/extension.h, as their users have them."""
