@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import torch
@@ -11,6 +12,8 @@ from ...base import CaffeValueError
 from ...base.files import written_whole
 from ..stock import blobs_of
 from .phases import TRAIN
+
+LIMIT = (1 << 31) - 1  # protobuf's, of a message
 
 
 def save(net: nn.Module, path) -> None:
@@ -26,6 +29,8 @@ def save(net: nn.Module, path) -> None:
         for step in phase.graph.steps:
             if step.key:
                 _layer(file, step.spec, net.get_layer(step.key))
+        if file.seekable() and file.tell() > LIMIT:
+            warnings.warn(f"{path}: over 2 GB, which Caffe and OpenCV do not read", stacklevel=3)
 
 
 def save_state(path, iteration: int, learned_net: str, histories: list[Tensor], current_step: int) -> None:

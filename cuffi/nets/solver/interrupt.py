@@ -1,4 +1,4 @@
-"""Ctrl-C between two iterations, as Caffe's SignalHandler."""
+"""Ctrl-C and a closed terminal between two iterations, as Caffe's SignalHandler."""
 
 from __future__ import annotations
 
@@ -35,3 +35,28 @@ def deferred() -> Generator[Callable[[], None]]:
         check()
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextlib.contextmanager
+def hang_up_deferred(act: Callable) -> Generator[Callable[[], None]]:
+    """Let SIGHUP, of a closed terminal, wait until the block calls the given function, which then calls `act`.
+
+    A program's own handler stays, and so does nohup's.
+    """
+    number = getattr(signal, "SIGHUP", None)  # Windows has none
+    is_main = threading.current_thread() is threading.main_thread()
+    if number is None or not is_main or signal.getsignal(number) is not signal.SIG_DFL:
+        yield lambda: None
+        return
+    came: list[int] = []
+
+    def check() -> None:
+        if came:
+            came.clear()
+            act()
+
+    signal.signal(number, lambda number, frame: came.append(number))
+    try:
+        yield check
+    finally:
+        signal.signal(number, signal.SIG_DFL)

@@ -25,7 +25,7 @@ from ..net.graph import Graph
 from ..net.net import CaffeNet
 from ..net.phases import TEST, TRAIN, State
 from .caffe_log import formed, scores, to_stderr
-from .interrupt import deferred
+from .interrupt import deferred, hang_up_deferred
 from .optimizer import caffe_solver, unwrapped
 from .solver_prototxt import OF_TESTS, Settings, read_settings
 from .solverstate import load_solverstate, newest, save_solverstate
@@ -185,10 +185,14 @@ class Training:
         self.log("Optimization Done.")
 
     def step(self, count: int) -> None:
-        """Make `count` updates. Ctrl-C waits for the end of an iteration; then KeyboardInterrupt is raised."""
+        """Make `count` updates.
+
+        Ctrl-C waits for the end of an iteration; then KeyboardInterrupt is raised. SIGHUP, of a closed terminal, makes
+        a snapshot there, and training goes on.
+        """
         s = self.s
         self._recent.clear()
-        with deferred() as check:
+        with deferred() as check, hang_up_deferred(self.snapshot) as check_hang_up:
             for _ in range(count):
                 with self._traceless():
                     due = s.test_interval and self.iteration % s.test_interval == 0
@@ -200,6 +204,7 @@ class Training:
                 self.update()
                 if s.snapshot and self.iteration % s.snapshot == 0:
                     self.snapshot()
+                check_hang_up()
                 check()
 
     @contextlib.contextmanager

@@ -8,6 +8,7 @@ from support.weights import TEXT, message_of, net_with, same
 
 from cuffi import caffe_net
 from cuffi.caffe_files.caffemodel import stored_layers
+from cuffi.nets.net import save
 from cuffi.nets.net.messages import STOCK
 
 
@@ -62,3 +63,9 @@ def test_names_with_escapes(tmp_path):
     assert torch.equal(net.train()(data=x), first.train()(x))
     net.save_caffemodel(path)
     assert [layer.name for layer in stored_layers(path)] == list(names.values())
+
+
+def test_more_than_protobuf_reads_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(save, "LIMIT", 100)
+    with pytest.warns(UserWarning, match=r"a\.caffemodel: over 2 GB, which Caffe"):
+        net_with().save_caffemodel(tmp_path / "a.caffemodel")

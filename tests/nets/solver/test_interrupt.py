@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from cuffi.nets.solver.interrupt import deferred
+from cuffi.nets.solver.interrupt import deferred, hang_up_deferred
 
 
 @pytest.fixture(autouse=True)
@@ -39,3 +39,22 @@ def test_a_program_s_own_handler_stays():
         check()
     assert came == [1]
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no SIGHUP here")
+def test_a_closed_terminal_waits_for_the_check_and_the_block_goes_on():
+    done = []
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    with hang_up_deferred(lambda: done.append("snapshot")) as check:
+        check()
+        os.kill(os.getpid(), signal.SIGHUP)
+        done.append("whole")
+        check()
+        check()
+    assert done == ["whole", "snapshot"]
+    assert signal.signal(signal.SIGHUP, signal.SIG_IGN) is signal.SIG_DFL
+    with hang_up_deferred(lambda: done.append("never")) as check:  # under nohup
+        os.kill(os.getpid(), signal.SIGHUP)
+        check()
+    assert signal.signal(signal.SIGHUP, before) is signal.SIG_IGN
+    assert len(done) == 2

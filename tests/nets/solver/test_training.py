@@ -86,6 +86,23 @@ def test_the_end_shows_the_loss_of_one_more_batch(folder):
     assert "Iteration 12, loss" in lines[where[-1]] and "Iteration 12, Testing" in lines[where[-1] + 1]
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no SIGHUP here")
+def test_a_closed_terminal_makes_a_snapshot_and_training_goes_on(folder):
+    """Caffe's sighup_effect is a snapshot."""
+    lines = []
+
+    def log(line):
+        lines.append(line)
+        if "Iteration 9, loss" in line:
+            os.kill(os.getpid(), signal.SIGHUP)
+
+    training = Training(folder / "solver.prototxt", log=log)
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    training.run()
+    assert signal.signal(signal.SIGHUP, before) is signal.SIG_DFL
+    assert training.iteration == 12 and (folder / "out" / "s_iter_10.solverstate").exists()
+
+
 def test_the_file_s_weights_are_where_training_begins(folder):
     Training(folder / "solver.prototxt", log=lambda line: None).net.save_caffemodel(folder / "w.caffemodel")
     file = folder / "solver.prototxt"
