@@ -36,7 +36,8 @@ from ...folders import listed
 from ...installed import has_kernels, missing
 from ...nets.known import known_classes
 from ...nets.net import caffe_net
-from ...nets.net.builder import Options, check_inputs
+from ...nets.net.builder import check_inputs
+from ...nets.net.choice import Options
 from ...nets.net.needs import Need, needs
 from ...nets.net.net import CaffeNet
 from ...nets.net.onnx import why

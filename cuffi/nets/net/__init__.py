@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from ...base import CaffeValueError
 from . import arguments
-from .builder import Builder, Options, read_net
+from .builder import Builder, read_net
+from .choice import Options
 from .net import CaffeNet
 from .phases import TEST, TRAIN, State
 from .python_layer import PythonPath

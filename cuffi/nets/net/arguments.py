@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 from ...base import CaffeTypeError, CaffeValueError, describe, path_of
 from ...caffe_files.parameters import did_you_mean
-from ..known import known_classes, known_types
-from ..stock import stock_class, stock_types
+from .choice import by_torch, torch_types
 
 
 def wrong(name: str, wanted: str, got) -> CaffeTypeError:
@@ -68,8 +67,8 @@ def native(name: str, value) -> bool | dict[str, bool]:
         return value
     by_type = mapping(name, value, bool, "bools")
     for type_name in by_type:
-        if stock_class(type_name) is None and not known_classes(type_name):
-            near = did_you_mean(type_name, [*stock_types(), *known_types()])
+        if not by_torch(type_name):
+            near = did_you_mean(type_name, torch_types())
             raise CaffeValueError(f"caffe_net: {name}: {type_name!r} is not a type that torch computes{near}")
     return by_type
 

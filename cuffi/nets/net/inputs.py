@@ -7,8 +7,7 @@ from collections.abc import Container
 from ...base import CaffeValueError, some
 from ...caffe_files.parameters import did_you_mean
 from ...caffe_files.prototxt import Node, integer
-from ..known import known_classes
-from ..stock import stock_class
+from .choice import by_torch
 from .graph import Spec
 from .registry import Folders
 
@@ -25,7 +24,7 @@ def is_input(spec: Spec, folders: Folders, runs_python: bool = False, own: Conta
         return False
     if is_data(spec.type):
         return True
-    return not (stock_class(spec.type) or known_classes(spec.type) or folders.find(spec.type))
+    return not (by_torch(spec.type) or folders.find(spec.type))
 
 
 def is_data(type_name: str) -> bool:

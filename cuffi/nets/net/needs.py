@@ -9,9 +9,9 @@ from ...base import CaffeValueError
 from ...caffe_files.parameters import Unknown
 from ...caffe_files.prototxt import parse
 from ...caffe_files.upgrade import upgraded
-from ..known import known_types
-from ..stock import stock_class, stock_types
-from .builder import NO_COMPUTATION, of_forks, read_net, why_misfit
+from ..stock import stock_class
+from .builder import read_net
+from .choice import NO_COMPUTATION, of_forks, torch_types, why_misfit
 from .graph import Spec
 from .inputs import is_data
 from .messages import layer_parameter
@@ -49,7 +49,7 @@ def needs(
     states = [state.over(root.node("state")) for state in states]
     specs = [Spec.of(node) for node in upgraded(root, path)]
     first = dict.fromkeys(s.type for s in specs if not s.bottoms and s.type and not is_data(s.type))
-    sources = own([name for name in first if name not in {*stock_types(), *known_types()}])
+    sources = own([name for name in first if name not in torch_types()])
     found: dict[str, Need] = {}
     for spec in specs:
         phases = {state.phase for state in states if included(spec.node, state)}

@@ -17,9 +17,8 @@ from torch import Tensor, nn
 
 from ...base import CaffeRuntimeError, CaffeTypeError, dtype_name, path_of
 from ...base.files import written_whole
-from ..known import known_types
-from ..stock import stock_types
 from .apart import apart
+from .choice import torch_types
 from .python_layer import PythonLayer
 
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
@@ -150,7 +149,7 @@ def _why_not(module: nn.Module, type_name: str) -> str:
         return "it runs Python code, which no ONNX file can hold"
     if not any(hasattr(part, "graph_operator") for part in module.modules()):  # a CaffeModule
         return ""
-    by_torch = {*stock_types(), *known_types()}
+    by_torch = set(torch_types())
     how = (
         f"native={{{type_name!r}: True}}"
         if type_name in by_torch
