@@ -51,9 +51,13 @@ def stand_in() -> None:
     cuda = torch.cuda
     cuda.get_device_capability = lambda *_: (9, 0)
     cuda.get_device_name = lambda *_: "the processor"
-    cuda.device = cuda.device_of = lambda *_: contextlib.nullcontext()
-    cuda.max_memory_allocated = cuda.memory_allocated = lambda *_: 0
+    for name in ("device", "device_of"):
+        setattr(cuda, name, lambda *_: contextlib.nullcontext())
+    for name in ("max_memory_allocated", "memory_allocated"):
+        setattr(cuda, name, lambda *_: 0)
     cuda.reset_peak_memory_stats = lambda *_: None
+    cuda.get_rng_state = lambda *_: torch.get_rng_state()
+    cuda.set_rng_state = lambda state, *_: torch.set_rng_state(state)
     cuda.Event = _Event
     torch.version.cuda = torch.version.cuda or "13.0"
     _OnProcessor().__enter__()

@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument("words", nargs="*")
     parser.add_argument("--seconds", type=int, default=300, help="for one try of a file")
     parser.add_argument("--divide", type=int, help=argparse.SUPPRESS)  # the child's
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()
     if asked.divide:
         return print(json.dumps(tried(asked.folder, asked.divide))) or 0
     log = asked.folder / "results.jsonl"

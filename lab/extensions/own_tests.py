@@ -26,7 +26,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("words", nargs="*")
     parser.add_argument("--seconds", type=int, default=300, help="for a build, and for a script")
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()
     logs = asked.folder / "own_tests"
     logs.mkdir(exist_ok=True)
     (logs / "run_pytest.py").write_text(PYTEST)

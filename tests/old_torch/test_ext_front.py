@@ -88,3 +88,13 @@ def test_its_arguments(tmp_path):
     assert run(tmp_path).returncode == 2
     done = run(tmp_path, "there_is_none")
     assert done.returncode == 127 and "there_is_none: No such file" in done.stderr
+
+
+def test_a_script_may_compile(tmp_path):
+    """torch's table of functions has none twice, and it keeps the state of the random numbers."""
+    (tmp_path / "s.py").write_text("""import torch
+f = torch.compile(lambda x: x.cuda() + 1, backend="eager")
+print(f(torch.ones(2, device="cuda")).tolist())
+""")
+    done = run(tmp_path, "s.py")
+    assert done.stdout == "[2.0, 2.0]\n", done.stderr

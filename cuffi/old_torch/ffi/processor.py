@@ -14,9 +14,11 @@ def stand_in(module: str = "torch.utils.ffi") -> None:
     print(f"{module}: there is no GPU: this script uses the processor instead", file=sys.stderr)
     cuda = torch.cuda
     cuda.is_available, cuda.device_count, cuda.current_device = lambda: True, lambda: 1, lambda: 0
-    cuda.synchronize = cuda.set_device = cuda.manual_seed = cuda.manual_seed_all = lambda *_: None
-    cuda.empty_cache = lambda: None
-    torch.Tensor.cuda = torch.nn.Module.cuda = lambda self, *_, **__: self
+    # A function for each name: torch.compile has a table of them, in which none may be there twice.
+    for name in ("synchronize", "set_device", "manual_seed", "manual_seed_all", "empty_cache"):
+        setattr(cuda, name, lambda *_: None)
+    for kind in (torch.Tensor, torch.nn.Module):
+        kind.cuda = lambda self, *_, **__: self
     torch.Tensor.is_cuda = property(lambda self: True)
     torch.Tensor.get_device = lambda self: 0
     for kind in ("Float", "Double", "Half", "Long", "Int", "Short", "Char", "Byte", "Bool"):
