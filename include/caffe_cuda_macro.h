@@ -17,6 +17,7 @@
 #include <stdio.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <stdexcept>
 #include <string>

@@ -138,3 +138,23 @@ def test_pitched_memory():
     given = {"ptr": x.view(torch.uint8), "pitch": 16, "xsize": 4, "ysize": 3}
     column(given, {"width": 4, "height": 3, "depth": 1}, o, 1, 1, 1, 1, 1, 1)
     assert torch.equal(o, x[:, 1])
+
+
+def test_a_number_of_host_code_beside_one_of_a_template():
+    """Both are checked, in one file."""
+    text = """int ceil_div(int a, int b) { return (a + b - 1) / b; }
+    __global__ void ones(size_t n, float* y) {
+      const size_t i = blockIdx.x * blockDim.x + threadIdx.x;
+      if (i < n) y[i] = 1;
+    }
+    void run(int n, float* y) { ones<<<ceil_div(n, 32), 32>>>(n, y); }
+    template <typename T> __global__ void set(T* o, T value) { *o = value; }
+    template __global__ void set<int>(int*, int);
+    template __global__ void set<float>(float*, float);"""
+    m = load_inline("m", text, backends="host")
+    y, o = torch.zeros(50), torch.zeros(1, dtype=torch.int32)
+    m.ones(50, y)
+    m.set(o, 3, 1, 1, 1, 1, 1, 1)
+    assert y.sum() == 50 and o.item() == 3
+    with pytest.raises(CaffeRuntimeError, match="does not fit 32 bits"):
+        m.ones(2**33, y)

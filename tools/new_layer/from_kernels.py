@@ -481,7 +481,7 @@ class _Maker:
             if self._is_called(parameter.name):
                 raise NoLauncher(f"takes a function, {parameter.name}")
             whole = set(self.dtypes) - {"float", "double", *HALVES}
-            value = f'checked_as<Dtype>({name}, "{name}")' if whole else f"static_cast<Dtype>({name})"
+            value = f'checked_number<Dtype>({name}, "{name}")' if whole else f"static_cast<Dtype>({name})"
             return Argument("double", name, value, parameter.name, "Dtype")
         if kernel_base == "void" and stars:
             return Argument(f"{const}void *", name, name, parameter.name, "void")

@@ -16,22 +16,26 @@ static int checked_int(int64_t number, const char* name) {
 }
 """
 
-# For a number whose type is that of a tensor of indices or of a template, or that has fewer bits in the host code.
+# For a number whose type is that of a tensor of indices, or that has fewer bits in the host code.
 CHECKED_AS = """
+template <typename Index>
+static Index checked_as(int64_t number, const char* name) {
+  if (number == static_cast<Index>(number)) return static_cast<Index>(number);
+  throw caffe::Error(std::string(name) + ": " + std::to_string(number) + " does not fit " +
+                     std::to_string(8 * sizeof(Index)) + " bits");
+}
+"""
+
+# For a number of a template's type, which may be one of whole numbers.
+CHECKED_NUMBER = """
 template <typename Type>
-static Type checked_as(double number, const char* name) {
+static Type checked_number(double number, const char* name) {
   if (!std::is_integral<Type>::value) return static_cast<Type>(number);
   typedef std::numeric_limits<Type> Limits;
   const double most = Limits::digits < 53 ? static_cast<double>(Limits::max()) : 9007199254740992.;
   const double least = Limits::is_signed ? -most - 1 : 0;
   if (number >= least && number <= most && number == std::floor(number)) return static_cast<Type>(number);
   throw caffe::Error(std::string(name) + ": " + std::to_string(number) + " is no number of the tensors' type");
-}
-template <typename Index>
-static Index checked_as(int64_t number, const char* name) {
-  if (number == static_cast<Index>(number)) return static_cast<Index>(number);
-  throw caffe::Error(std::string(name) + ": " + std::to_string(number) + " does not fit " +
-                     std::to_string(8 * sizeof(Index)) + " bits");
 }
 """
 
@@ -149,7 +153,7 @@ class KernelLauncher:
 def definitions(launchers: list[KernelLauncher]) -> list[str]:
     """The definitions of the launchers, and of the functions that some of them call."""
     texts = [launcher.definition() for launcher in launchers]
-    called = [("checked_int(", CHECKED_INT), ("checked_as<", CHECKED_AS)]
+    called = [("checked_int(", CHECKED_INT), ("checked_as<", CHECKED_AS), ("checked_number<", CHECKED_NUMBER)]
     return [own.strip("\n") for name, own in called if any(name in text for text in texts)] + texts
 
 
