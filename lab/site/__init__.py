@@ -2,10 +2,7 @@
 
 # Methods between a file and the net, for the net's own modules. The reference leaves them out.
 INNER = {
-    "CaffeNet.bind",
-    "CaffeNet.failed",
     "CaffeNet.make_schedule",
     "CaffeNet.notes_on",
-    "CaffeNet.run_calls",
     "CaffeNet.values_of",
 }

@@ -43,6 +43,7 @@ from ...nets.net.net import CaffeNet
 from ...nets.net.onnx import why
 from ...nets.net.phases import TEST, TRAIN, State
 from ...nets.net.registry import Folders
+from ...nets.net.running import bind, run_named
 from ...nets.stock import blobs_of
 from ..main import escape_what_cannot_be_shown
 from .compare import compare, random_inputs, runs_by, twin_parameters, vary
@@ -269,15 +270,11 @@ def timed(net: CaffeNet, device: str, console: Console) -> dict[str, float]:
     with torch.no_grad(), Progress(console=console, transient=True) as progress:
         task = progress.add_task("running", total=2 * len(schedule.calls))
         for _ in range(2):
-            values = [None] * schedule.count
-            net.bind(schedule, values, (), inputs)
+            values = bind(net, schedule, (), inputs)
             for call in schedule.calls:
                 progress.advance(task)
                 began = now(device)
-                try:
-                    net.run_calls((call,), values)
-                except (ValueError, TypeError, RuntimeError) as error:
-                    raise net.failed(net.specs[call.key], error) from error
+                run_named(net, (call,), values)
                 times[call.key] = now(device) - began
     return times
 

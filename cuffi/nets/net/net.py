@@ -5,13 +5,10 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
-from operator import length_hint
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules import module as _torch_module
 
 from ...base import (
     CaffeRuntimeError,
@@ -23,21 +20,15 @@ from ...base import (
     refuse_script,
     some,
 )
-from ..stock import StockLayer, blobs_of
-from ..stock.batch_norm import BatchNorm, together
+from ..stock import blobs_of
+from ..stock.batch_norm import BatchNorm
 from ..stock.convolution import Convolution
-from .fused import fused
 from .graph import Graph, Spec, needed
 from .phases import TEST, TRAIN
+from .running import bind, run, run_calls
 from .save import save
-from .schedule import LayerCall, Schedule, calls_of
+from .schedule import Schedule, calls_of
 from .weights import load
-
-# The hooks that somebody has registered for all modules. torch 2.5 has no function that looks into these.
-_GLOBAL_HOOKS = tuple(
-    getattr(_torch_module, f"_global_{kind}_hooks")
-    for kind in ("forward_pre", "forward", "backward_pre", "backward")
-)
 
 
 @dataclass
@@ -97,12 +88,11 @@ class CaffeNet(nn.Module):
         if not compiling and (node := fx_node(self, self.path, inputs, named)) is not None:
             return node
         schedule = self._schedule(end, blobs)
-        values: list[Tensor | None] = [None] * schedule.count
-        self.bind(schedule, values, inputs, named)
+        values = bind(self, schedule, inputs, named)
         if compiling:
-            self.run_calls(schedule.calls, values)
+            run_calls(self, schedule.calls, values)
         else:
-            self._run(schedule, values, inputs, named)
+            run(self, schedule, values, inputs, named)
         if schedule.single:
             return values[schedule.results[0][1]]
         return {name: values[value] for name, value in schedule.results}
@@ -145,145 +135,6 @@ class CaffeNet(nn.Module):
 
     def __prepare_scriptable__(self):
         refuse_script(self.path)
-
-    def _run(
-        self, schedule: Schedule, values: list, inputs: tuple[Tensor, ...], named: Mapping[str, Tensor]
-    ) -> None:
-        calls = iter(schedule.calls)
-        norms = [layer for key in schedule.norms if isinstance(layer := self._modules[key], BatchNorm)]
-        try:
-            with together(norms) if norms else nullcontext():
-                self.run_calls(calls, values)
-        except torch.OutOfMemoryError:
-            raise
-        except (ValueError, TypeError, RuntimeError, IndexError) as error:
-            failed = schedule.calls[~length_hint(calls)]  # the calls that are left come after it
-            given = {**dict(zip(dict(schedule.inputs), inputs, strict=False)), **named}
-            words = self._unlike(given, [name for name, i in schedule.inputs if i in failed.bottoms])
-            raise self.failed(self.specs[failed.key], error, words) from error
-
-    def _unlike(self, given: dict[str, Tensor], read: list[str]) -> str:
-        """What is unlike the file in a call's inputs, or unlike a picture in those that the failed layer reads."""
-        words = ""
-        for name, tensor in given.items():
-            said = self.shapes.get(name)
-            if (
-                isinstance(tensor, Tensor)
-                and said
-                and (tensor.dim() != len(said) or tensor.shape[1:] != said[1:])
-            ):
-                words += f". Input {name!r} is {list(tensor.shape)}; in the file it is {list(said)}"
-            elif isinstance(tensor, Tensor) and name in read and not tensor.is_floating_point():
-                words += f". Input {name!r} is of {tensor.dtype}: {name}.float() is of torch.float32"
-        return words
-
-    def failed(self, spec: Spec, error: Exception, more: str = "") -> Exception:
-        """A layer's error, with the layer's name and line."""
-        kind = CaffeRuntimeError
-        if isinstance(error, ValueError | TypeError):
-            kind = CaffeValueError if isinstance(error, ValueError) else CaffeTypeError
-        return kind(f"{self.path}, line {spec.line}: layer {spec.name!r} ({spec.type}): {error}{more}")
-
-    def run_calls(self, calls: Iterable[LayerCall], values: list) -> None:
-        """Run the layers, and put their tops into the list of values."""
-        # torch.compile itself decides what to overwrite, and a global hook may keep any tensor.
-        modules, write_over = self._modules, not (torch.compiler.is_compiling() or any(_GLOBAL_HOOKS))
-        untracked = not torch.is_grad_enabled()
-        fuses = self._fuses and write_over and _may_keep()
-        done: set[str | None] = set()
-        for key, bottoms, tops, cut, scale, over, norm, in_place, last in calls:
-            module = modules[key]
-            if fuses and norm and (made := self._fused(key, *norm, values[bottoms[0]], done)) is not None:
-                pass
-            elif key in done:
-                made = values[bottoms[0]]
-            # No variable for the bottoms: a tensor should be freed as soon as the module drops it.
-            elif cut or len(bottoms) != 1:
-                if isinstance(module, StockLayer) and not torch.jit.is_tracing():
-                    module.agree(*[values[b].shape for b in bottoms])
-                made = module(*[values[b].detach() if i in cut else values[b] for i, b in enumerate(bottoms)])
-            elif scale is not None:
-                after = modules[scale]
-                if _hooked(after):
-                    made = after(module(values[bottoms[0]]))
-                else:
-                    made = module(values[bottoms[0]], *after.own_blobs())
-            elif (
-                over
-                and write_over
-                and (in_place or untracked)
-                and not any(map(_hooked, map(modules.get, over)))
-            ):
-                made = module(values[bottoms[0]], True)
-            else:
-                made = module(values[bottoms[0]])
-            for i in last:
-                values[i] = None
-            if len(tops) != 1:
-                for i, top in zip(tops, made, strict=True):
-                    values[i] = top
-            else:
-                values[tops[0]] = made if isinstance(made, Tensor) else made[0]
-            del made
-
-    def _fused(
-        self, key: str, norm: str, scale: str | None, activation: str | None, x: Tensor, done: set
-    ) -> Tensor | None:
-        """The top of a Convolution together with the layers after it. Adds the calls that it replaces to `done`."""
-        find = self._modules.get
-        modules = [find(key), find(norm), find(scale)]
-        if any(module is not None and _hooked(module) for module in modules):
-            return None
-        after = find(activation)
-        after = None if after is not None and _hooked(after) else after
-        if (made := fused(*modules, after, x)) is None:
-            return None
-        top, activates = made
-        done.update((norm, activation if activates else norm))
-        return top
-
-    def bind(self, schedule: Schedule, values: list, inputs: tuple, named: dict) -> None:
-        """Check the inputs, and put them into the list of values."""
-        # torch.onnx.export(dynamo=False) also passes forward's other arguments, which are None.
-        if len(inputs) > len(schedule.inputs) and torch.onnx.is_in_onnx_export():
-            warnings.warn(
-                f"{self.path}: torch.onnx.export(dynamo=False) fixes what depends on values, and does not know every "
-                "layer. net.to_onnx(path) writes the file, and compares every blob",
-                stacklevel=3,
-            )
-        while len(inputs) > len(schedule.inputs) and inputs[-1] is None:
-            inputs = inputs[:-1]
-        if len(inputs) > len(schedule.inputs):
-            raise CaffeTypeError(
-                f"{self.path}: {len(inputs)} inputs were given; the net has {', '.join(some(self.inputs)) or 'none'}"
-            )
-        for (_, value), tensor in zip(schedule.inputs[: len(inputs)], inputs, strict=True):
-            values[value] = tensor
-        places = dict(schedule.inputs)
-        for name, tensor in named.items():
-            if name not in places:
-                raise CaffeTypeError(
-                    f"{self.path}: no input {name!r}. There are: {', '.join(some(places)) or 'none'}"
-                )
-            if values[places[name]] is not None:
-                raise CaffeTypeError(f"{self.path}: input {name!r} came twice")
-            values[places[name]] = tensor
-        for name, value in schedule.inputs:
-            if values[value] is None and value in schedule.used:
-                raise self._missing(name, value, schedule)
-            if values[value] is not None and not isinstance(values[value], Tensor):
-                kind = type(values[value])
-                how = ". torch.from_numpy makes a tensor of it" if kind.__name__ == "ndarray" else ""
-                raise CaffeTypeError(
-                    f"{self.path}: input {name!r}: expected a tensor, got {kind.__name__}{how}"
-                )
-
-    def _missing(self, name: str, value: int, schedule: Schedule) -> CaffeTypeError:
-        readers = [self.specs[call.key].name for call in schedule.calls if value in call.bottoms]
-        return CaffeTypeError(
-            f"{self.path}: input {name!r} is missing; {', '.join(readers[:4]) or 'the output'} needs it. "
-            f"To compute less: end='...'"
-        )
 
     # ------------------------------------------------------------------------------------------ schedules
 
@@ -356,9 +207,8 @@ class CaffeNet(nn.Module):
             results = tuple((graph.names[value], value) for value in values)
             self._schedules[key] = self._scheduled(graph, results, True, False)
         schedule = self._schedules[key]
-        found: list[Tensor | None] = [None] * schedule.count
-        self.bind(schedule, found, (), {k: v for k, v in inputs.items() if k in self.phase.graph.inputs})
-        self._run(schedule, found, (), inputs)
+        found = bind(self, schedule, (), {k: v for k, v in inputs.items() if k in self.phase.graph.inputs})
+        run(self, schedule, found, (), inputs)
         return [found[value] for value in values]
 
     def _tops_of(self, graph: Graph, end: str) -> list[str]:
@@ -658,18 +508,3 @@ class CaffeNet(nn.Module):
         for key, training in self.fixed.items():
             self.get_layer(key).train(training)
         return self
-
-
-def _may_keep() -> bool:
-    """May a call use fused weights of an earlier call, and keep its own (fused.py)? Not while a gradient is recorded,
-    nor while something records its operators or captures a graph, which would then contain the kept weights."""
-    if torch.is_grad_enabled() or torch._C._len_torch_dispatch_stack() or torch._C._is_tracing():
-        return False
-    captured = torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
-    return not captured and torch._C._functorch.peek_interpreter_stack() is None
-
-
-def _hooked(module: nn.Module) -> bool:
-    """Does this module have hooks? Then it must be called."""
-    forward = module._forward_hooks or module._forward_pre_hooks
-    return bool(forward or module._backward_hooks or module._backward_pre_hooks)

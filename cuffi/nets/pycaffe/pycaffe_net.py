@@ -6,7 +6,6 @@ import io
 from collections import OrderedDict
 from collections.abc import Callable
 from itertools import zip_longest
-from operator import length_hint
 from types import SimpleNamespace
 
 import numpy as np
@@ -26,6 +25,7 @@ from ..net.fillers import fill
 from ..net.graph import Spec, Step
 from ..net.messages import layer_parameter
 from ..net.python_layer import PythonLayer, PythonPath
+from ..net.running import run_named
 from ..net.schedule import calls_of
 from ..python2 import Tree, folders_of_user
 from . import mode
@@ -364,13 +364,8 @@ class Net:
             modules = dict(self.module.named_children())
             self._calls[first, last, record, again] = calls_of(modules, steps, results)
         calls = self._calls[first, last, record, again]
-        run = iter(calls)
         with torch.enable_grad() if record else torch.no_grad():
-            try:
-                self.module.run_calls(run, values)
-            except (ValueError, TypeError, RuntimeError, IndexError) as error:
-                failed = calls[~length_hint(run)]
-                raise self.module.failed(self.module.specs[failed.key], error) from error
+            run_named(self.module, calls, values)
         self._tape = SimpleNamespace(first=first, last=last, values=values) if record else None
         for step in steps:
             for value in step.tops:
