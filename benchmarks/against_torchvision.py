@@ -1,6 +1,6 @@
 """The toolkit's layers, compared with the operators of torchvision and torch that a user would choose instead.
 
-All shipped layers, and the known types of Caffe's forks that most nets use, at the sizes of those nets. Each is timed
+All shipped layers, and the types of Caffe's forks that most nets use, at the sizes of those nets. Each is timed
 as called from Python (wall), and its kernels alone in a CUDA graph. If a folder of LAYERS_DIR has a ported layer of a
 type, the row measures that one, and says so.
 """
@@ -293,7 +293,7 @@ def one(report: Report, settings: Settings, row: Row, dtype: torch.dtype, backwa
     module = type(contenders[OURS]).__module__
     report.row(
         layer=row.layer,
-        by="torch" if ".nets.known" in module else "kernels",
+        by="torch" if ".nets.forks" in module else "kernels",
         size=row.size,
         dtype=word(dtype),
         run=run(backward),

@@ -70,8 +70,8 @@ def test_imports_point_one_way():
     assert not wrong
 
 
-# One class each, by type: tests/nets/net/test_stock*.py and tests/nets/known have tables of types.
-OF_TYPES = ("cuffi/nets/stock/", "cuffi/nets/known/")
+# One class each, by type: tests/nets/net/test_stock*.py and tests/nets/forks have tables of types.
+OF_TYPES = ("cuffi/nets/stock/", "cuffi/nets/forks/")
 
 
 def is_tested(file) -> bool:

@@ -109,7 +109,7 @@ def test_no_import_points_up():
         ("cuffi/nets/net/x.py", "import cuffi.runtime.cases", True),
         ("cuffi/nets/net/x.py", "from cuffi import load_inline", True),
         ("cuffi/nets/net/x.py", "from cuffi import CaffeError", False),
-        ("cuffi/nets/net/x.py", "from ..stock.relu import ReLU", False),
+        ("cuffi/nets/net/x.py", "from ..stock.activations import ReLU", False),
         ("cuffi/nets/net/x.py", "from ...caffe_files.prototxt import parse", False),
         ("cuffi/runtime/x.py", "from ..nets.net import CaffeNet", True),
         ("cuffi/runtime/x.py", "from .. import train", True),

@@ -1,4 +1,4 @@
-"""Compare stock and known types at ties, zeros and other degenerate points with a fork's own code.
+"""Compare types of stock Caffe and of forks at ties, zeros and other degenerate points with a fork's own code.
 
     make port CAFFE=/path/to/caffe TYPE="ArgMax MVN ..." LAYERS_DIR=/ported
     python -m lab.nets.degenerate /ported [Type ...]
@@ -18,7 +18,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
-from support.known_cases import CASES
+from support.fork_cases import CASES
 from support.nets import draw
 from support.pairs import SINGLE_CASES, STOCK_CASES
 

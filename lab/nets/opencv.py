@@ -25,7 +25,7 @@ from cuffi.caffe_files.prototxt import quoted, render
 from cuffi.commands.net.compare import random_inputs, relative
 from cuffi.nets.net.fillers import _KINDS
 from cuffi.nets.stock import blobs_of
-from cuffi.nets.stock.batch_norm import BatchNorm
+from cuffi.nets.stock.normalisation import BatchNorm
 from lab.nets.tried import built, files_of
 from lab.trials import cost, ended, named
 

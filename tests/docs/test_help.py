@@ -6,10 +6,10 @@ import re
 
 import pytest
 import torch
-from conftest import ROOT
 
 import cuffi
 from cuffi.folders import own as own_folders
+from cuffi.nets import forks, stock
 from cuffi.nets import net as _net
 from lab.site import INNER
 
@@ -76,26 +76,19 @@ def test_a_caffe_layers_help_has_formula_blobs_and_paper(folder):
     ], text
 
 
-STOCK = [
-    (f.stem, cls)
-    for f in sorted((ROOT / "cuffi/nets/stock").glob("[a-z]*.py"))
-    for _, cls in own(importlib.import_module(f"cuffi.nets.stock.{f.stem}"), inspect.isclass)
-]
+STOCK = [stock.stock_class(name) for name in stock.stock_types()]
 
 
-@pytest.mark.parametrize("file, cls", STOCK, ids=lambda o: o if isinstance(o, str) else o.__name__)
-def test_a_stock_type_says_its_formula_and_its_source(file, cls):
+@pytest.mark.parametrize("cls", STOCK, ids=lambda cls: cls.__name__)
+def test_a_stock_type_says_its_formula_and_its_source(cls):
     text = cls.__doc__ or ""
-    assert "Source: BVLC's " in text and len(text) > 40, file
+    assert "Source: BVLC's " in text and len(text) > 40, cls
 
 
-def test_known_types_say_their_source():
-    known = importlib.import_module("cuffi.nets.known")
-    for file in sorted((ROOT / "cuffi/nets/known").glob("[a-z]*.py")):
-        module = importlib.import_module(f"cuffi.nets.known.{file.stem}")
-        for name, cls in own(module, lambda o: inspect.isclass(o) and issubclass(o, known.KnownLayer)):
-            assert cls.source, name
-            assert len(cls.__doc__ or "") > 20, name
+def test_types_of_forks_say_their_source():
+    for cls in (cls for name in forks.fork_types() for cls in forks.fork_classes(name)):
+        assert cls.source, cls
+        assert len(cls.__doc__ or "") > 20, cls
 
 
 def test_the_nets_class_is_public():

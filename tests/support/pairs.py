@@ -1,10 +1,10 @@
-"""A small example of each stock type, with values for its bottoms; and of all types, with those of known_cases."""
+"""A small example of each stock type, with values for its bottoms; and of all types, with those of fork_cases."""
 
 from __future__ import annotations
 
 import torch
 
-from .known_cases import CASES, Case
+from .fork_cases import CASES, Case
 from .nets import draw, labels
 
 X = draw(2, 3, 4, 5)

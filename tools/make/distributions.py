@@ -10,7 +10,7 @@ NETS = (
 )  # fmt: skip
 # What a build leaves in these folders.
 IGNORED = ("__pycache__", "*.pyc", "*.partial", ".*")
-# The messages of stock Caffe and of the known types, which make writes.
+# The messages of stock Caffe and of the types of forks, which make writes.
 MESSAGES = "nets/net/_caffe.desc"
 
 

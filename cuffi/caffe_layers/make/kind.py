@@ -150,9 +150,9 @@ class Kind(Native):
     # ---------------------------------------------------------------------------------- the core
 
     def for_python(self, rules):
-        """Stock Caffe's messages, for each package that has additions to them in a known.proto."""
+        """Stock Caffe's messages, for each package that has additions to them in a forks.proto."""
         made = []
-        for additions in sorted(glob.glob(f"{PACKAGE}/*/*/known.proto", root_dir=ROOT)):
+        for additions in sorted(glob.glob(f"{PACKAGE}/*/*/forks.proto", root_dir=ROOT)):
             descriptor = f"{os.path.dirname(additions)}/_caffe.desc"
             place = f"{rules.settings.core}/{os.path.basename(os.path.dirname(additions))}"
             proto = "$(PYTHON) -m cuffi.caffe_layers.make.proto --layer-dir $(@D) --descriptor $@"

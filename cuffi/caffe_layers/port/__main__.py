@@ -178,8 +178,9 @@ def row_of(done: Ported, errors: dict[str, str | None], seconds: float, options)
 
 def is_stock(type_name: str) -> bool:
     """Is it a stock type that the toolkit has, as a torch module or in the Caffe core?"""
-    in_core = (path.stem.removesuffix("_layer") for path in (WING / "core/layers").glob("*_layer.cpp"))
-    names = {*in_core, *(path.stem for path in (WING.parent / "nets/stock").glob("[a-z]*.py"))}
+    in_core = {path.stem.removesuffix("_layer") for path in (WING / "core/layers").glob("*_layer.cpp")}
+    in_torch = (WING.parent / "nets/stock/__init__.py").read_text().partition("FAMILIES = {")[2]
+    names = {*in_core, *re.findall(r"[A-Z]\w+", in_torch.partition("}")[0])}
     return type_name.lower() in {name.replace("_", "") for name in names} or is_data(type_name)
 
 

@@ -34,7 +34,7 @@ from ...base.files import nearest
 from ...base.shown import command as shell
 from ...folders import listed
 from ...installed import has_kernels, missing
-from ...nets.known import known_classes
+from ...nets.forks import fork_classes
 from ...nets.net import caffe_net
 from ...nets.net.builder import check_inputs
 from ...nets.net.choice import Options
@@ -315,7 +315,7 @@ def verify(asked: Asked, console: Console) -> int:
         options = asked.options | {"phase": phase}
         with console.status(f"{phase}: loading"):
             # The fork's layers would win.
-            known = {name: True for name in asked.needs if known_classes(name)}
+            known = {name: True for name in asked.needs if fork_classes(name)}
             native = caffe_net(asked.prototxt, asked.weights or None, native=known, **options)
             unedited = caffe_net(asked.prototxt, None, native=False, **options)
             if not asked.weights:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...nets.known import KnownLayer
+from ...nets.forks import ForkLayer
 from ...nets.net.net import CaffeNet
 from ...nets.stock import StockLayer, blobs_of
-from ...nets.stock.batch_norm import BatchNorm
+from ...nets.stock.normalisation import BatchNorm
 
 
 @dataclass
@@ -203,6 +203,6 @@ def _boxes(net: CaffeNet, shape, generator) -> Tensor:
 
 
 def runs_by(module) -> str:
-    if isinstance(module, KnownLayer):
+    if isinstance(module, ForkLayer):
         return f"torch, as {module.source}"
     return "torch" if isinstance(module, StockLayer) else f"ported ({module.layer.name})"

@@ -42,9 +42,9 @@ def own_of(caffe: str, types: list[str]) -> list[str]:
 
 
 def make_messages(core: str) -> None:
-    """Make the messages of stock Caffe and of the known types for Python, if they do not exist yet."""
+    """Make the messages of stock Caffe and of the types of forks for Python, if they do not exist yet."""
     descriptor = STOCK.path
-    protos = STOCK_PROTO, descriptor.with_name("known.proto")
+    protos = STOCK_PROTO, descriptor.with_name("forks.proto")
     newest = max(proto.stat().st_mtime for proto in protos)
     if not descriptor.exists() or descriptor.stat().st_mtime < newest:
         command = ["--layer-dir", str(descriptor.parent), "--descriptor", str(descriptor)]

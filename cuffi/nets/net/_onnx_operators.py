@@ -10,7 +10,7 @@ import functools
 import torch
 from torch import Tensor
 
-from ..known import _boxes
+from ..forks import _boxes
 
 
 @torch.library.custom_op("cuffi::suppressed", mutates_args=())

@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ...base import CaffeError
 from ..stock import StockLayer
-from ..stock.crop import Crop
+from ..stock.shapes import Crop
 from .choice import Options, ported_module
 from .coordinates import crop_offsets
 from .graph import Graph, Spec, Step

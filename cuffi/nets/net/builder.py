@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...base import CaffeError, CaffeValueError
 from ...caffe_files.prototxt import Node, filled_in, parse, read_text
 from ...caffe_files.upgrade import upgraded
-from ..known import known_classes
+from ..forks import fork_classes
 from .blob_shapes import infer_shapes
 from .choice import NO_COMPUTATION, Options, by_torch, module_of
 from .graph import Graph, Spec, build
@@ -58,8 +58,8 @@ class Builder:
         return states
 
     def build(self, states: list[State]) -> CaffeNet:
-        if any(known_classes(spec.type) for spec in self.specs):
-            self.options.stored_blobs  # noqa: B018 - a damaged file is one problem, and not one of each known layer
+        if any(fork_classes(spec.type) for spec in self.specs):
+            self.options.stored_blobs  # noqa: B018 - a damaged file is one problem, and not one of each layer of a fork
         states = self._over(states)
         phases = {state.phase: Phase(self._graph(state)) for state in states}
         self._leave_out_a_phase(phases)

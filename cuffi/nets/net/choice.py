@@ -15,7 +15,7 @@ from ...base.files import named_by
 from ...base.shown import command
 from ...caffe_files.parameters import SLIP, Unknown, UnknownFieldError, did_you_mean
 from ...caffe_files.prototxt import Field, Node, number, quoted, render, unquoted
-from ..known import known_classes, known_types, variant_of
+from ..forks import fork_classes, fork_types, variant_of
 from ..stock import StockDefinition, StockLayer, stock_class, stock_types
 from .graph import Spec
 from .messages import layer_parameter
@@ -54,12 +54,12 @@ class Options:
 def by_torch(type_name: str) -> tuple[type[StockLayer], ...]:
     """The classes by which torch computes a type: stock Caffe's, then its variants in forks. Empty if it does not."""
     stock = stock_class(type_name)
-    return (*([stock] if stock else []), *known_classes(type_name))
+    return (*([stock] if stock else []), *fork_classes(type_name))
 
 
 def torch_types() -> list[str]:
     """The types that torch computes, of stock Caffe and of forks."""
-    return [*stock_types(), *known_types()]
+    return [*stock_types(), *fork_types()]
 
 
 def module_of(spec: Spec, options: Options, report: Report) -> nn.Module | None:
@@ -112,7 +112,7 @@ def module_of(spec: Spec, options: Options, report: Report) -> nn.Module | None:
 
 def _takes_fork(type_name: str, options: Options) -> bool:
     """Does torch compute this fork's type? Not if the user has a ported layer of it, or says no by `native`."""
-    kinds = known_classes(type_name)
+    kinds = fork_classes(type_name)
     if not kinds or not options.is_native(type_name):
         return False
     is_wanted = not isinstance(options.native, bool) and options.native.get(type_name, False)
@@ -128,7 +128,7 @@ def _takes_fork(type_name: str, options: Options) -> bool:
 
 def _of_fork(spec: Spec, options: Options, report: Report) -> nn.Module:
     """The module of a fork's type, by the variant that the layer's fields and blobs fit."""
-    words = {word for kind in known_classes(spec.type) for word in kind.words}
+    words = {word for kind in fork_classes(spec.type) for word in kind.words}
     message, unknown = layer_parameter(spec.node, words)
     stored = options.stored_blobs.get(spec.name)
     counts = len(spec.bottoms), len(spec.tops)

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from ...base.providers import providers
-from ..known.relu6 import ReLU6
-from ..stock.batch_norm import BatchNorm
-from ..stock.convolution import Convolution
-from ..stock.relu import ReLU
-from ..stock.scale import Scale
+from ..forks.classifiers import ReLU6
+from ..stock.activations import ReLU
+from ..stock.arithmetic import Scale
+from ..stock.convolutions import Convolution
+from ..stock.normalisation import BatchNorm
 
 # The activations that a depthwise convolution may compute, by their names in it.
 _ACTIVATIONS = {type(None): None, ReLU: "relu", ReLU6: "relu6"}
@@ -37,7 +37,7 @@ class Fused(NamedTuple):
 
 
 def is_fusible(module: nn.Module) -> bool:
-    """Is this stock Caffe's Convolution, or a known type that is the same?"""
+    """Is this stock Caffe's Convolution, or a type of a fork that is the same?"""
     stock = isinstance(module, Convolution) and type(module).forward is Convolution.forward
     return stock and not module.transposed
 

@@ -21,8 +21,8 @@ from ...base import (
     some,
 )
 from ..stock import blobs_of
-from ..stock.batch_norm import BatchNorm
-from ..stock.convolution import Convolution
+from ..stock.convolutions import Convolution
+from ..stock.normalisation import BatchNorm
 from .graph import Graph, Spec, needed
 from .phases import TEST, TRAIN
 from .running import bind, run, run_calls

@@ -233,7 +233,7 @@ def _export(net, names, inputs, shapes):
 
 def _as_onnx(net, module: nn.Module, inputs: tuple[Tensor, ...], **options):
     """torch's ONNXProgram of a module of the net."""
-    from ..known import _boxes
+    from ..forks import _boxes
     from ._onnx_operators import translations
 
     with warnings.catch_warnings(), _set(_boxes, "AS_ONE_OPERATOR", True):

@@ -14,7 +14,7 @@ from torch.nn.modules import module as _torch_module
 
 from ...base import CaffeRuntimeError, CaffeTypeError, CaffeValueError, some
 from ..stock import StockLayer
-from ..stock.batch_norm import BatchNorm, together
+from ..stock.normalisation import BatchNorm, together
 from .fused import fused
 from .graph import Spec
 from .schedule import LayerCall, Schedule

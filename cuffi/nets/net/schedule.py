@@ -7,13 +7,10 @@ from typing import NamedTuple
 from google.protobuf.text_format import ParseBool
 from torch import nn
 
-from ..stock.batch_norm import BatchNorm
-from ..stock.convolution import Convolution
-from ..stock.deconvolution import Deconvolution
-from ..stock.eltwise import Eltwise
-from ..stock.inner_product import InnerProduct
-from ..stock.relu import ReLU
-from ..stock.scale import Scale
+from ..stock.activations import ReLU
+from ..stock.arithmetic import Eltwise, InnerProduct, Scale
+from ..stock.convolutions import Convolution, Deconvolution
+from ..stock.normalisation import BatchNorm
 from .fused import is_activation, is_fusible
 from .graph import Step
 

@@ -1,14 +1,10 @@
-"""Stock Caffe's layer types as torch modules, one file per type: `SoftmaxWithLoss` is in softmax_with_loss.py.
+"""Stock Caffe's layer types as torch modules, by family: `SoftmaxWithLoss` is in losses.py.
 
 Each computes what BVLC/caffe's own code computes, forward and gradient.
 """
 
-from __future__ import annotations
-
-import functools
 import importlib
 from collections.abc import Collection
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -51,7 +47,7 @@ class StockDefinition(NamedTuple):
 
 
 class StockLayer(nn.Module):
-    """The base of stock and known types. `setup` gets the shapes, and makes the parameters.
+    """The base of types of stock Caffe and of forks. `setup` gets the shapes, and makes the parameters.
 
     `bottoms` and `tops` are the least and the greatest number that the type accepts; None: any number.
     """
@@ -169,24 +165,34 @@ def legacy(layer: StockLayer, shape: Shape) -> tuple[int, int, int, int]:
 _COMMON = ("training", "layer_name", "top_count", "is_set_up", "call_super_init", "dump_patches")
 
 
-@functools.cache
-def _files() -> dict[str, str]:
-    stems = [file.stem for file in Path(__file__).parent.glob("[!_]*.py")]
-    return {stem.replace("_", ""): stem for stem in stems}
+# The types of each module, which is imported when a net has one of them.
+FAMILIES = {
+    "activations": (
+        "AbsVal BNLL Clip Dropout ELU Exp Log Power PReLU ReLU Sigmoid Softmax Swish TanH Threshold"
+    ),
+    "arithmetic": "InnerProduct Embed Parameter Scale Bias Eltwise Reduction",
+    "convolutions": "Convolution Deconvolution Im2col",
+    "losses": (
+        "SoftmaxWithLoss MultinomialLogisticLoss InfogainLoss SigmoidCrossEntropyLoss HingeLoss "
+        "EuclideanLoss ContrastiveLoss Accuracy ArgMax"
+    ),
+    "normalisation": "BatchNorm LRN MVN",
+    "pooling": "Pooling SPP",
+    "recurrent": "LSTMUnit LSTM RNN",
+    "shapes": "Concat Slice Split Crop Tile Flatten Reshape Silence BatchReindex Filter",
+}
+_FAMILY = {name: family for family, names in FAMILIES.items() for name in names.split()}
 
 
 def stock_class(type_name: str) -> type[StockLayer] | None:
     """The class of a stock type; None if it is not a stock type, or torch does not compute it."""
-    file = _files().get(type_name.lower())
-    if file is None:
-        return None
-    return getattr(importlib.import_module(f".{file}", __name__), type_name, None)
+    family = _FAMILY.get(type_name)
+    return getattr(importlib.import_module(f".{family}", __name__), type_name) if family else None
 
 
 def stock_types() -> list[str]:
     """The stock types that torch computes."""
-    modules = {name: importlib.import_module(f".{file}", __name__) for name, file in _files().items()}
-    return [word for name, module in modules.items() for word in vars(module) if word.lower() == name]
+    return list(_FAMILY)
 
 
 def blobs_of(module: nn.Module) -> list[tuple[str, torch.Tensor]]:

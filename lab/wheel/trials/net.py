@@ -1,4 +1,4 @@
-"""A net with known types, forward and backward; its weights, as a file for the scripts beside this one.
+"""A net with types of forks, forward and backward; its weights, as a file for the scripts beside this one.
 
 The numbers are those of the definitions: one box of the size of its prior, of which the net is sure by 3 to 1.
 """

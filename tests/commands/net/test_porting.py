@@ -162,7 +162,7 @@ def test_stock_caffes_messages_are_made_where_they_are_missing_or_older(tmp_path
     monkeypatch.setattr(porting, "STOCK_PROTO", stock)
     monkeypatch.setattr(porting, "STOCK", SimpleNamespace(path=made))
     stock.write_text("")
-    made.with_name("known.proto").write_text("")
+    made.with_name("forks.proto").write_text("")
     porting.make_messages("core")
     assert ran and ran[0][0] == "cuffi.caffe_layers.make.proto" and ran[0][-1] == "core/net"
     made.write_text("")

@@ -9,18 +9,18 @@ import math
 import numpy as np
 import pytest
 import torch
-from support.known_cases import CASES
+from support.fork_cases import CASES
 from support.nets import draw, one_layer, randomised, same
 from support.pairs import SINGLE_CASES, STOCK_CASES
 
 from cuffi.base import CaffeError
-from cuffi.nets.known import known_classes, known_types
+from cuffi.nets.forks import fork_classes, fork_types
 from cuffi.nets.stock import stock_types
 
-# Each type; a known class of a stock type's name keeps its own row.
-EACH = {**STOCK_CASES, **SINGLE_CASES, **{f"known {name}": case for name, case in CASES.items()}}
+# Each type; a fork's class of a stock type's name keeps its own row.
+EACH = {**STOCK_CASES, **SINGLE_CASES, **{f"fork's {name}": case for name, case in CASES.items()}}
 # Where Caffe's own formula divides by 0, or takes its root or logarithm.
-NO_NUMBER = {("Log", 0.0): "1 / 0", ("known MarginInnerProduct", 0.0): "w x / |x|"}
+NO_NUMBER = {("Log", 0.0): "1 / 0", ("fork's MarginInnerProduct", 0.0): "w x / |x|"}
 FLAT = [0.0, 1.0, -1.0, 2.0, 60.0, -60.0]
 
 
@@ -210,7 +210,7 @@ def test_the_compiled_types_have_the_same_gradients(stock, text):
 
 
 def test_each_type_has_a_row():
-    known = {f"known {kind.__name__}" for name in known_types() for kind in known_classes(name)}
+    known = {f"fork's {kind.__name__}" for name in fork_types() for kind in fork_classes(name)}
     assert set(EACH) == set(stock_types()) | known
 
 

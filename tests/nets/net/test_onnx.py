@@ -128,7 +128,7 @@ def test_blobs_with_the_names_that_torch_gives(tmp_path):
     assert certificate.agrees and [blob["name"] for blob in certificate.blobs] == ["conv2d_1", "conv2d"]
 
 
-def test_stock_and_known_types(tmp_path):
+def test_stock_and_fork_types(tmp_path):
     text = 'input: "data" input_shape { dim: 1 dim: 3 dim: 8 dim: 12 }\n'
     text += f'layer {{ name: "conv" type: "Convolution" bottom: "data" top: "conv" {CONV} }}\n'
     for line in LAYERS.strip().splitlines():
@@ -305,7 +305,7 @@ def test_a_ported_layer_is_named(zoo, tmp_path, type_name):
     assert net.to_onnx(tmp_path / "net.onnx").agrees
 
 
-def test_a_ported_layer_of_a_known_type_can_be_computed_by_torch(tmp_path):
+def test_a_ported_layer_of_a_fork_type_can_be_computed_by_torch(tmp_path):
     text = f'{NET}layer {{ name: "norm" type: "Normalize" bottom: "fc" top: "norm" }}\n'
     with pytest.raises(
         CaffeRuntimeError, match=r"a ported layer, .* caffe_net\(\.\.\., native={'Normalize': True}"

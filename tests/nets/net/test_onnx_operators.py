@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from cuffi.nets.known import _boxes
+from cuffi.nets.forks import _boxes
 from cuffi.nets.net._onnx_operators import suppressed, translations
 
 

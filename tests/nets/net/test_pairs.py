@@ -1,6 +1,6 @@
 """Types with two bottoms or more: which shapes Caffe takes as fitting one another, and what it reads flat.
 
-ROWS is one list of all stock and known types. Of each bottom each axis is made 1 long, which torch would broadcast, and
+ROWS is one list of all types. Of each bottom each axis is made 1 long, which torch would broadcast, and
 axes are added, and folded. What a row does not allow is refused, when the net is built, and in a call.
 """
 
@@ -17,7 +17,7 @@ from support.nets import draw, labels, one_layer, randomised, same
 from support.pairs import ALL_CASES, STOCK_CASES
 
 from cuffi.base import CaffeError, CaffeValueError
-from cuffi.nets.known import known_classes, known_types
+from cuffi.nets.forks import fork_classes, fork_types
 from cuffi.nets.stock import stock_class, stock_types
 
 NOTHING: Mapping[int, tuple[int, ...]] = MappingProxyType({})
@@ -93,7 +93,7 @@ OTHER_FORM = {("BoxAnnotatorOHEM", 0)}
 
 def test_each_type_with_several_bottoms_has_a_row():
     stock = {name for name in stock_types() if takes_several(stock_class(name))}
-    known = {kind.__name__ for name in known_types() for kind in known_classes(name) if takes_several(kind)}
+    known = {kind.__name__ for name in fork_types() for kind in fork_classes(name) if takes_several(kind)}
     without = {
         *("Silence", "Resample", "YoloDetectionOutput", "Yolov3DetectionOutput", "BoxOutput"),
         "DepthwiseConvolution",  # a Convolution

@@ -248,7 +248,7 @@ def test_a_field_of_another_forks_layer_names_the_folder_that_ran():
         made(layer, shapes, 1, native=False)
 
 
-def test_a_field_of_another_forks_layer_of_a_known_type():
+def test_a_field_of_another_forks_layer_of_a_fork_type():
     layer, shapes = "PSROIPooling psroi_pooling_param { divide_type: 1 }", [(1, 4, 3, 3), (1, 5)]
     with pytest.raises(
         CaffeValueError, match=r"psroi_pooling_param\.divide_type is a field that stock Caffe does"

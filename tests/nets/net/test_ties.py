@@ -13,7 +13,7 @@ import torch
 from support import caffe_reference as reference
 from support.nets import one_layer, same
 
-from cuffi.nets.stock.arg_max import ArgMax
+from cuffi.nets.stock.losses import ArgMax
 
 FEW = torch.randint(0, 3, (4, 6, 5), generator=torch.Generator().manual_seed(0)).double()
 

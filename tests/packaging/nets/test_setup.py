@@ -86,7 +86,7 @@ def test_the_wheel_is_pure_and_small(nets_wheel):
     assert "cuffi = cuffi.commands.main:main" in points
 
 
-def test_the_descriptor_has_stock_caffes_and_the_known_types_messages(nets_wheel):
+def test_the_descriptor_has_stock_caffes_and_the_fork_types_messages(nets_wheel):
     data = zipfile.ZipFile(nets_wheel).read("cuffi/nets/net/_caffe.desc")
     assert b"ConvolutionParameter" in data and b"PriorBoxParameter" in data
 
@@ -96,7 +96,7 @@ def test_an_import_imports_no_torch(run):
 
 
 def test_nets_and_scripts(run, folder):
-    """A net with known types, cv2.dnn's importer, pycaffe and a solver file."""
+    """A net with types of forks, cv2.dnn's importer, pycaffe and a solver file."""
     net = "import runpy; sys.argv[1:] = ['ssd.prototxt', 'ssd.caffemodel']; runpy.run_path('net.py')"
     assert "a box of 0.75" in run(net)
     script = command("caffe", "pycaffe_script.py", "ssd.prototxt", "ssd.caffemodel")

@@ -6,7 +6,7 @@
 They are protobuf's own classes: `NetParameter`, `LayerParameter`, `SolverParameter`, `Datum`, `BlobProto` and so on,
 each with its DESCRIPTOR; the enum `Phase` with its values `TRAIN` and `TEST`. They are those of a fork's caffe.proto,
 if the variable CAFFE_PROTO names one, or the fork's folder `python` is on sys.path. Else they are stock Caffe's, with
-the fields of the types in cuffi/nets/known.
+the fields of the types in cuffi/nets/forks.
 """
 
 from google.protobuf import message_factory, text_format  # noqa: F401 - scripts find it as google.protobuf.text_format
