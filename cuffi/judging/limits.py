@@ -46,6 +46,7 @@ class Ran:
     stopped: str = ""
 
 
+_COMPILERS = re.compile(r"Name:\s+(cc1plus|clang\S*|cudafe\S*|cicc|ptxas|fatbinary|as|ld\S*|collect2|lto1)\n")
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
@@ -177,9 +178,14 @@ def _parents() -> dict[int, int]:
 
 
 def _memory(process: int) -> int:
-    """Its bytes of memory, without the files that it maps: torch for GPUs maps gigabytes, which processes share."""
+    """Its bytes of memory, without the files that it maps: torch for GPUs maps gigabytes, which processes share.
+
+    A compiler's count for nothing: a script's build starts one for each core.
+    """
     with contextlib.suppress(OSError):  # it has ended
         text = Path(f"/proc/{process}/status").read_text(errors="replace")
+        if _COMPILERS.match(text):
+            return 0
         return 1024 * sum(int(n) for n in re.findall(r"^Rss(?:Anon|Shmem):\s+(\d+)", text, re.M))
     return 0
 

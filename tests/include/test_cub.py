@@ -7,6 +7,17 @@ from cuffi import load_inline
 
 TEXT = r"""
 #include <cub/cub.cuh>
+#ifdef CAFFE_HOST_BACKEND
+typedef cub::Max Max;
+typedef cub::Min Min;
+#else  // CUDA 13's cub lacks them
+struct Max {
+  template <typename T> __host__ __device__ T operator()(const T& a, const T& b) const { return b > a ? b : a; }
+};
+struct Min {
+  template <typename T> __host__ __device__ T operator()(const T& a, const T& b) const { return b < a ? b : a; }
+};
+#endif
 struct Last {  // not commutative
   __device__ double2 operator()(const double2& a, const double2& b) const {
     return make_double2(a.x * b.x, a.y * b.x + b.y);
@@ -34,7 +45,7 @@ __global__ void reduced(const float* x, int valid, double* o) {
   double two[2] = {x[t], 2 * x[t]};
   const double both = Reduce(room).Sum(two);
   __syncthreads();
-  const double most = Reduce(room).Reduce(x[t], cub::Max(), valid);
+  const double most = Reduce(room).Reduce(x[t], Max(), valid);
   const auto arg = Arg(arg_room).Reduce(cub::KeyValuePair<int, float>(t, x[t]), cub::ArgMax());
   if (t == 0) o[0] = sum, o[1] = some, o[2] = both, o[3] = most, o[4] = arg.key, o[5] = arg.value;
 }
@@ -63,7 +74,7 @@ __global__ void scanned(const double* x, double* o, double* products) {
   double all, least, none;
   Scan(room.scan).ExclusiveSum(x[t], none, all);
   __syncthreads();
-  Scan(room.scan).ExclusiveScan(x[t], least, 0.25, cub::Min());
+  Scan(room.scan).ExclusiveScan(x[t], least, 0.25, Min());
   __syncthreads();
   double2 pair = make_double2(1 + x[t] / 64, x[t]), made;
   Pairs(room.pairs).InclusiveScan(pair, made, Last());
@@ -81,14 +92,14 @@ __global__ void warps(const int* x, int* o) {
   const int t = threadIdx.x, w = t / 32;
   int* own = o + 8 * t;
   own[0] = Reduce(room[w]).Sum(x[t]);
-  own[1] = Reduce(room[w]).Reduce(x[t], cub::Max(), 20);
+  own[1] = Reduce(room[w]).Reduce(x[t], Max(), 20);
   own[2] = Small(small[t / 8]).Sum(x[t]);
   int all;
   Scan(scan[w]).InclusiveSum(x[t], own[3], all);
   own[4] = all;
   Scan(scan[w]).ExclusiveSum(x[t], own[5]);
-  Scan(scan[w]).InclusiveScan(x[t], own[6], cub::Min());
-  Scan(scan[w]).ExclusiveScan(x[t], own[7], 3, cub::Max());
+  Scan(scan[w]).InclusiveScan(x[t], own[6], Min());
+  Scan(scan[w]).ExclusiveScan(x[t], own[7], 3, Max());
 }
 __global__ void exchanged(const int* x, int* o) {
   typedef cub::BlockExchange<int, 32, 3> Exchange;
@@ -123,9 +134,9 @@ extern "C" int device_of(const float* x, int n, float* o, float* scan, float* be
   return twice([&](void* m, size_t& b) { return cub::DeviceReduce::Sum(m, b, x, o, n); }) ||
          twice([&](void* m, size_t& b) { return cub::DeviceReduce::Max(m, b, x, o + 1, n); }) ||
          twice([&](void* m, size_t& b) { return cub::DeviceReduce::Min(m, b, x, o + 2, n); }) ||
-         twice([&](void* m, size_t& b) { return cub::DeviceReduce::Reduce(m, b, x, o + 3, n, cub::Max(), 2.f); }) ||
+         twice([&](void* m, size_t& b) { return cub::DeviceReduce::Reduce(m, b, x, o + 3, n, Max(), 2.f); }) ||
          twice([&](void* m, size_t& b) { return cub::DeviceScan::InclusiveSum(m, b, x, scan, n); }) ||
-         twice([&](void* m, size_t& b) { return cub::DeviceScan::ExclusiveScan(m, b, x, before, cub::Min(), 1.f, n); });
+         twice([&](void* m, size_t& b) { return cub::DeviceScan::ExclusiveScan(m, b, x, before, Min(), 1.f, n); });
 }
 extern "C" int sorted_of(const float* x, const int* v, int n, float* xs, int* vs, long long* keys, long long* ks) {
   return twice([&](void* m, size_t& b) { return cub::DeviceRadixSort::SortPairs(m, b, x, xs, v, vs, n); }) ||

@@ -49,7 +49,7 @@ def test_constants_of_another_file(project):
 
 
 def test_nvcc_takes_the_declarations_for_definitions(project, monkeypatch, nvcc):
-    """It refused those that the host has in the launchers' text."""
+    """It refused those that the host has in the launchers' text. A call for a GPU says that there is no such symbol."""
     monkeypatch.setenv("NVCC", nvcc)
     layer = load_inline("m", project("src/k.cu", KERNELS), arch="sm_80", backends="cuda")
     assert layer.layer.backends() == ["cuda"]
