@@ -59,7 +59,8 @@ for name in {names!r}:
 from cuffi import caffe_net
 print(caffe_net({NET!r})(torch.ones(1, 2, 3, 3)).sum().item())
 """
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    user = os.environ | {"USERNAME": "somebody"}  # as on Windows: torch 2.11 asks for it
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=user, capture_output=True, text=True)
     assert done.stdout == "18.0\n", done.stderr
 
 
