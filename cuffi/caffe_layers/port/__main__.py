@@ -181,7 +181,7 @@ def is_stock(type_name: str) -> bool:
     in_core = {path.stem.removesuffix("_layer") for path in (WING / "core/layers").glob("*_layer.cpp")}
     in_torch = (WING.parent / "nets/stock/__init__.py").read_text().partition("FAMILIES = {")[2]
     names = {*in_core, *re.findall(r"[A-Z]\w+", in_torch.partition("}")[0])}
-    return type_name.lower() in {name.replace("_", "") for name in names} or is_data(type_name)
+    return type_name.lower() in {name.lower().replace("_", "") for name in names} or is_data(type_name)
 
 
 def is_data(type_name: str) -> bool:

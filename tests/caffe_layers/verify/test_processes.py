@@ -14,7 +14,8 @@ def test_crash(verify):
     assert "guessed: SquareThatCrashes on 5,4" in found.text
     given = verify("SquareThatCrashes", "--shapes", "2,3,4,5")
     assert given.status == 1 and given.verdicts == {"CRASHED"}, given.text
-    assert "used memory that is not there" in given.text, given.text
+    # The guard of a call made the fault an error, or it was in code of another library.
+    assert re.search("used memory that is not there|SIGSEGV", given.text), given.text
     given = verify("SquareThatCrashes", "--shapes", "2,3,4")
     assert given.status == 1 and given.verdicts == {"CRASHED"} and "SIGABRT" in given.text, given.text
     # The C library's words, which stood alone on the screen
