@@ -177,30 +177,33 @@ def _parents() -> dict[int, int]:
     return found
 
 
-def _memory(process: int) -> int:
-    """Its bytes of memory, without the files that it maps: torch for GPUs maps gigabytes, which processes share.
-
-    A compiler's count for nothing: a script's build starts one for each core.
+def _memory(process: int) -> tuple[int, bool]:
+    """Its bytes of memory, and whether it is a compiler. Files that it maps do not count: torch for GPUs maps
+    gigabytes, which processes share.
     """
     with contextlib.suppress(OSError):  # it has ended
         text = Path(f"/proc/{process}/status").read_text(errors="replace")
-        if _COMPILERS.match(text):
-            return 0
-        return 1024 * sum(int(n) for n in re.findall(r"^Rss(?:Anon|Shmem):\s+(\d+)", text, re.M))
-    return 0
+        size = 1024 * sum(int(n) for n in re.findall(r"^Rss(?:Anon|Shmem):\s+(\d+)", text, re.M))
+        return size, bool(_COMPILERS.match(text))
+    return 0, False
 
 
 def _used(top: int) -> tuple[int, int]:
-    """The number of processes that this one started, and that they started, and their bytes of memory."""
+    """The number of processes that this one started, and that they started, and their bytes of memory.
+
+    Of compilers the largest alone counts: a script's build starts one for each core.
+    """
     children = defaultdict(list)
     for process, parent in _parents().items():
         children[parent].append(process)
-    waiting, count, size = children[top], 0, 0
+    waiting, count, size, largest = children[top], 0, 0, 0
     while waiting:
         process = waiting.pop()
         waiting += children[process]
-        count, size = count + 1, size + _memory(process)
-    return count, size
+        bytes_of, compiles = _memory(process)
+        count, size = count + 1, size + bytes_of * (not compiles)
+        largest = max(largest, bytes_of * compiles)
+    return count, size + largest
 
 
 def _beginning(file: Path) -> str:
