@@ -280,8 +280,9 @@ class _Old(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call):
         self.generic_visit(node)
         method = node.func
-        if isinstance(method, ast.Name) and method.id in ("int", "float", "str") and len(node.args) == 1:
-            method.id = f"__{method.id}__"
+        is_type = isinstance(method, ast.Name) and method.id in ("int", "float", "str")
+        if is_type and len(node.args) == 1 and not node.keywords:
+            node.func = self.call("__type__", method)
         elif isinstance(method, ast.Attribute) and method.attr in METHODS:
             node.func = self.call("__method__", method.value, ast.Constant(method.attr))
         return node

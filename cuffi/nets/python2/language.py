@@ -107,9 +107,17 @@ def true(value) -> bool:
     return bool(value.size and value) if isinstance(value, np.ndarray) else bool(value)
 
 
-def _number(kind):
-    """int(x) and float(x), also for an array with one element, as in numpy until 2.4."""
-    return lambda value: kind(scalar(value))
+# int(x) and float(x) also of an array with one element, as in numpy until 2.4, and str(x) with Python 2's digits.
+_TYPES = (
+    (int, lambda value: int(scalar(value))),
+    (float, lambda value: float(scalar(value))),
+    (str, lambda value: str(shortened(value))),
+)
+
+
+def old_type(function):
+    """What a call of int, float or str runs; other functions, also a file's own of that name, run themselves."""
+    return next((old for kind, old in _TYPES if function is kind), function)
 
 
 def _compared(compare):
@@ -289,7 +297,7 @@ def ordered(items, cmp=None, key=None, reverse=False):
 
 def mapped(function, *several):
     """map: a list; None pairs."""
-    function = {int: OLD_BUILTINS["__int__"], float: OLD_BUILTINS["__float__"]}.get(function, function)
+    function = old_type(function)
     return list(map(function, *several)) if function else list(zip(*several, strict=False))
 
 
@@ -340,7 +348,7 @@ OLD_BUILTINS = {
     "print": printed,
     "apply": lambda function, args=(), named=None: function(*args, **(named or {})),
     "intern": sys.intern,
-    "__str__": lambda *value: str(*map(shortened, value)),
+    "__type__": old_type,
     "__true__": true,
     "file": opened,
     "open": opened,
@@ -360,8 +368,6 @@ OLD_BUILTINS = {
     "divmod": by_value(divmod),
     "pow": lambda a, b, *modulus: pow(a, b, *modulus) if modulus else OLD_BUILTINS["__Pow__"](a, b),
     "sum": lambda items, start=0: functools.reduce(OLD_BUILTINS["__Add__"], items, start),
-    "__int__": _number(int),
-    "__float__": _number(float),
     "__item__": item,
     "__store__": store,
     "__augment__": augment,
