@@ -47,7 +47,7 @@ def _is_whole(value) -> bool:
     return (
         kind is int
         or isinstance(value, int | np.integer | np.bool_)
-        or (kind is np.ndarray and value.dtype.kind in "iub")
+        or (isinstance(value, np.ndarray) and value.dtype.kind in "iub")
     )
 
 

@@ -129,7 +129,9 @@ _OF_PYTHON = {
 
 
 def _type(value) -> np.dtype | None:
-    """The dtype of a number or of an array of numbers; None for others."""
+    """The dtype of a number or of an array of numbers; None for others, and for what has no value."""
+    if value is np.ma.masked:
+        return None
     if type(value) is int and not -(1 << 63) <= value < 1 << 63:
         return np.dtype(np.uint64) if 0 < value < 1 << 64 else None
     dtype = value.dtype if isinstance(value, OF_NUMPY) else _OF_PYTHON.get(type(value))

@@ -204,8 +204,13 @@ ADDED = [
     ("out = np.array([7], np.uint64) / np.array([2])", ("float64", [3.5])),
     ("out = np.array([7], np.uint64) / 2", ("uint64", [3])),
     ("out = np.bool_(True) / 2 + 0", ("int64", 0)),
+    ("out = np.asarray(np.matrix([[7, 8]]) / 2)", ("int64", [[3, 4]])),
+    ("a = np.matrix([[7, 8]])\na /= 2\nout = np.asarray(a)", ("int64", [[3, 4]])),
+    ("m = np.ma.array([1, 2], mask=[0, 1])\nout = [m[1] * 2 is m[1], 2 - m[1] is m[1], m[0] * 2 is m[1]]",
+     ("bool", [True, True, False])),
+    ("m = np.ma.array([1, 2], mask=[0, 1])\nout = (m[1] + p).mask", ("bool", [True, True, True])),
     ("def g(a, s=0):\n    for v in a: s = s + v\n    return s\nout = g(p)", ("int64", 307)),
-]
+]  # fmt: skip
 
 
 TEXTS = [
