@@ -303,17 +303,20 @@ def mapped(function, *several):
 
 def evaluated(text, names=None, local_names=None):
     """eval: text is read as Python 2."""
-    return _run(text, "eval", names, local_names, sys._getframe(1))
+    return _run(text, "eval", names, local_names)
 
 
 def executed(text, names=None, local_names=None) -> None:
     """exec: text is read as Python 2."""
-    _run(text, "exec", names, local_names, sys._getframe(1))
+    _run(text, "exec", names, local_names)
 
 
-def _run(text, mode: str, names, local_names, frame):
+def _run(text, mode: str, names, local_names):
     from .convert import converted
 
+    frame = sys._getframe(2)
+    while frame.f_globals is globals():  # map(eval, texts) calls it from here
+        frame = frame.f_back
     if isinstance(text, str):
         divides = not frame.f_code.co_flags & __future__.division.compiler_flag
         text = converted(text.strip(" \t") if mode == "eval" else text, mode, divides)

@@ -218,6 +218,7 @@ TEXTS = [
      ["0.333333333333", "0.3", "0.3 0.5", "0.666666666667", "1e+16", "3.0", "7"]),
     ("def str(x): return 'own'\ndef g(int): return int(2.5)\nout = [str(1), g(lambda x: x), map(str, [1])]",
      ["own", 2.5, ["own"]]),
+    ("sys = 4\nout = map(eval, ['sys', '7 / 2'])", [4, 3]),
     ("out = map(str, [0.1 + 0.2, 1])", ["0.3", "1"]),
     ("x = 5\nd = {}\nexec 'z = x / 2' in d, {'x': 7}\nout = [eval('x / 2'), eval('7 / x', {'x': 2}), eval(' `x`'), \n"
      "      eval('lambda: 7 / 2')(), len([k for k in d if k == 'z'])]",
