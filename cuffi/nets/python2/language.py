@@ -94,6 +94,8 @@ def shortened(value):
 
 def _of_text(values):
     """What `text % values` gets."""
+    if type(values) is dict:
+        return {name: shortened(value) for name, value in values.items()}
     return tuple(map(shortened, values)) if isinstance(values, tuple) else shortened(values)
 
 
