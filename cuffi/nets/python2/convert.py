@@ -155,6 +155,8 @@ def _prints_by_statement(tree: ast.Module) -> bool:
 def _begins_with_print(node: ast.expr) -> bool:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         return False
+    if isinstance(node, ast.IfExp) and isinstance(node.orelse, ast.Constant) and node.orelse.value is None:
+        return False  # `print(x) if a else None`, which is Python 3's
     while not isinstance(node, ast.Name):
         inner = getattr(node, _FIRST.get(type(node), ""), None)
         node = inner[0] if isinstance(inner, list) and inner else inner

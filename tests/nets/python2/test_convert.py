@@ -34,6 +34,7 @@ def test_what_is_neither_names_the_file_and_line(run):
         ("print [0.1 + 0.2], 0.1 + 0.2", "[0.30000000000000004] 0.3\n"),
         ("print ('a,b').split(',')[1].upper()", "B\n"),
         ("print (1) if 0 else (2)", "2\n"),
+        ("print(7 / 2.0) if 0 else None\nprint(7 / 2.0) if 1 else None", "3.5\n"),
         ("from __future__ import print_function\nprint(1), print(2)", "1\n2\n"),
         ("#!/usr/bin/env python3\nprint(7 / 2), 5", "3.5\n"),
         ("print(7 / 2.0)\nx = [print]\nprint.__name__", "3.5\n"),
