@@ -47,7 +47,7 @@ class Normalize(ForkLayer):
         # In half precision a sum of squares overflows easily.
         wide = torch.promote_types(x.dtype, torch.float32)
         length = torch.linalg.vector_norm(x.detach(), dim=axes, keepdim=True, dtype=wide)
-        inverse = (length.square() + self.eps).rsqrt().to(x.dtype)
+        inverse = (length.square() + self.eps).rsqrt()  # 1e5 at zeros, which float16 does not have
         fits = self.channel_shared or x.shape[1:2] == self.scale.shape
         self.check(fits, "{} channels are known, not those of {}", self.scale.numel(), x.shape)
         scale = self.scale.to(x.dtype).reshape((1, -1) + (1,) * (x.dim() - 2))
@@ -65,7 +65,7 @@ class _Scaled(torch.autograd.Function):
     def forward(ctx, x, inverse, scale, axes):
         ctx.save_for_backward(x, inverse, scale)
         ctx.axes = axes
-        return x * inverse * scale
+        return (x * inverse).to(x.dtype) * scale
 
     @staticmethod
     def backward(ctx, gradient):
@@ -74,9 +74,9 @@ class _Scaled(torch.autograd.Function):
         of_x = of_scale = None
         if ctx.needs_input_grad[0]:
             along = (unit * gradient).sum(ctx.axes, keepdim=True)
-            of_x = (gradient - unit * along) * (inverse * scale)
+            of_x = ((gradient - unit * along) * (inverse * scale)).to(x.dtype)
         if ctx.needs_input_grad[2]:
-            of_scale = (unit * gradient).sum_to_size(scale.shape)
+            of_scale = (unit * gradient).sum_to_size(scale.shape).to(scale.dtype)
         return of_x, None, of_scale, None
 
 

@@ -43,6 +43,18 @@ def test_normalize(across, shared):
         assert gradients_are_right(net, draw(2, 3, 4, 5))
 
 
+@pytest.mark.parametrize("across_spatial", ["true", "false"])
+def test_normalize_of_zeros_in_half_precision(across_spatial):
+    """At zeros the layer multiplies by 1e5, which float16 does not have."""
+    x = torch.stack((torch.zeros(3, 2, 2), draw(3, 2, 2).float())).half().requires_grad_()
+    net = one_layer(f'type: "Normalize" norm_param {{ across_spatial: {across_spatial} }}', x.shape).float()
+    exact = x.detach().float().requires_grad_()
+    for each in (x, exact):
+        (net(each) * 1e-2).sum().backward()
+    torch.testing.assert_close(net(x), net(exact).half())
+    torch.testing.assert_close(x.grad, exact.grad.half(), rtol=2e-2, atol=2e-3)
+
+
 @pytest.mark.parametrize(
     "words, low, high, ratios, flip, clip, step, offset",
     [
