@@ -7,6 +7,8 @@ make port CAFFE=/path/to/fork TYPE=all                every layer that stock Caf
 from __future__ import annotations
 
 import argparse
+import ast
+import functools
 import itertools
 import re
 import shutil
@@ -178,10 +180,20 @@ def row_of(done: Ported, errors: dict[str, str | None], seconds: float, options)
 
 def is_stock(type_name: str) -> bool:
     """Is it a stock type that the toolkit has, as a torch module or in the Caffe core?"""
+    return type_name.lower() in stock_names() or is_data(type_name)
+
+
+@functools.cache
+def stock_names() -> set[str]:
+    """The types of the Caffe core and of cuffi.nets.stock, whose import would bring torch; in lower case."""
     in_core = {path.stem.removesuffix("_layer") for path in (WING / "core/layers").glob("*_layer.cpp")}
-    in_torch = (WING.parent / "nets/stock/__init__.py").read_text().partition("FAMILIES = {")[2]
-    names = {*in_core, *re.findall(r"[A-Z]\w+", in_torch.partition("}")[0])}
-    return type_name.lower() in {name.lower().replace("_", "") for name in names} or is_data(type_name)
+    module = ast.parse((WING.parent / "nets/stock/__init__.py").read_text())
+    (families,) = (
+        node.value for node in module.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FAMILIES"
+    )  # fmt: skip
+    in_torch = " ".join(ast.literal_eval(families).values()).split()
+    return {name.lower().replace("_", "") for name in (*in_core, *in_torch)}
 
 
 def is_data(type_name: str) -> bool:

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 import cuffi.caffe_layers.port.compiled
+from cuffi.caffe_layers.port.__main__ import is_stock
 from cuffi.caffe_layers.port.compiled import hint
+from cuffi.nets.stock import stock_types
 
 
 def test_one_type(fork, said):
@@ -156,3 +158,8 @@ def test_the_exit_status_tells_refused_from_failed(fork, said, compiled):
     assert [said(name)[0] for name in ("Good", "Foreign", "Broken")] == [0, 1, 2]
     assert said("Good", "Foreign", "Broken")[0] == 2
     assert said("--unbuilt", "all")[0] == 0
+
+
+def test_what_is_stock_is_what_torch_or_the_core_computes():
+    assert all(map(is_stock, stock_types())) and is_stock("RELU") and is_stock("HDF5Data")
+    assert not any(map(is_stock, ("Normalize", "Interp", "InnerProducts")))
