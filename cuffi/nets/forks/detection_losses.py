@@ -9,7 +9,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from ..stock.losses import LARGEST_TERM
+from ..stock.losses import capped
 from . import ForkLayer
 from ._boxes import overlap
 from .proposals import overlap_of_rows
@@ -98,7 +98,7 @@ class DetectionLoss(_Detection):
         kept = self.sampled(scores.detach(), own, negative)
         weights = self.weights(wanted[:, 5], is_object, kept)
         terms = -scores.log_softmax(1).gather(1, own.clamp(0, self.classes - 1)[:, None])[:, 0]
-        terms = terms + (terms.clamp(max=LARGEST_TERM) - terms).detach()
+        terms = capped(terms)
         counts = valid & ((own != 0) | kept)
         classes = torch.where(counts, terms * weights, 0).sum() / counts.sum().clamp(min=1)
         found = self.is_valid(labels) & is_object
@@ -329,7 +329,7 @@ class DetectionGroupLoss(_Group):
     def forward(self, scores, offsets, wanted):
         labels, own, negative = self.labels_of(wanted)
         terms = -scores.log_softmax(1).gather(1, own.clamp(0, self.classes - 1)[:, None])[:, 0]
-        terms = terms + (terms.clamp(max=LARGEST_TERM) - terms).detach()
+        terms = capped(terms)
         with torch.no_grad():
             hard = terms if self.ranking == "conf_loss" else 1 - scores.softmax(1)[:, 0]
             kept = self.sampled(hard, labels > 0, negative)

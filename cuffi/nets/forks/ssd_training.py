@@ -10,13 +10,11 @@ import math
 import torch
 import torch.nn.functional as F
 
-from ..stock.losses import VALID, check_labels, normalization, normalizer
+from ..stock.losses import VALID, capped, check_labels, normalization, normalizer
 from . import ForkLayer
 from ._boxes import decode, encode, overlap, overlap_in_pixels, priors_of
 
 # ------------------------------------------------------------------------------------------- MultiBoxLoss
-
-_MOST = 87.33654475055310898657124730  # -log(FLT_MIN)
 
 
 class MultiBoxLoss(ForkLayer):
@@ -152,7 +150,7 @@ class MultiBoxLoss(ForkLayer):
         terms = F.cross_entropy(scores.flatten(0, 1), labels.flatten(), reduction="none").reshape(
             labels.shape
         )
-        return terms + (terms.clamp(max=_MOST) - terms).detach()
+        return capped(terms)
 
     def of_offsets(self, offsets, target, matched, priors, variances):
         taken = matched[..., None].expand_as(offsets)

@@ -43,6 +43,11 @@ def normalizer(mode: int, batch: int, full: int, valid):
     return max({FULL: full, BATCH_SIZE: batch, NONE: 1}[mode], 1)
 
 
+def capped(terms, most: float = LARGEST_TERM):
+    """Terms of at most `most`; the gradient ignores this, as Caffe's does."""
+    return terms + (terms.clamp(max=most) - terms).detach()
+
+
 def check_labels(layer, scores, labels, is_loss: bool) -> int:
     """Check that each prediction along the layer's axis has a label. Returns the number of classes.
 
@@ -95,7 +100,7 @@ class SoftmaxWithLoss(StockLayer):
         labels = labels.reshape(classes.shape[:1] + classes.shape[2:]).long()
         ignored = -100 if self.ignore_label is None else self.ignore_label
         terms = F.cross_entropy(classes, labels, reduction="none", ignore_index=ignored)
-        terms = terms + (terms.clamp(max=LARGEST_TERM) - terms).detach()
+        terms = capped(terms)
         if self.class_weights is not None:
             own = labels if self.ignore_label is None else labels.where(labels != ignored, 0)
             terms = terms * terms.new_tensor(self.class_weights)[own]
@@ -173,7 +178,7 @@ class InfogainLoss(StockLayer):
 
     def forward(self, scores, labels, matrix=None):
         terms = -scores.movedim(self.dim, -1).log_softmax(-1)
-        terms = terms + (terms.clamp(max=_LARGEST_OF_INFOGAIN) - terms).detach()
+        terms = capped(terms, _LARGEST_OF_INFOGAIN)
         labels = labels.reshape(terms.shape[:-1]).long()
         valid = torch.ones_like(labels, dtype=torch.bool)
         if self.ignore_label is not None:
