@@ -97,37 +97,13 @@ class DetectionLoss(_Detection):
         valid, is_object = self.is_valid(own), labels != 0
         kept = self.sampled(scores.detach(), own, negative)
         weights = self.weights(wanted[:, 5], is_object, kept)
-        terms = -scores.log_softmax(1).gather(1, own.clamp(0, self.classes - 1)[:, None])[:, 0]
-        terms = capped(terms)
+        terms = terms_of(self, scores, own)
         counts = valid & ((own != 0) | kept)
         classes = torch.where(counts, terms * weights, 0).sum() / counts.sum().clamp(min=1)
         found = self.is_valid(labels) & is_object
-        difference = torch.where(found[:, None], self.bounded(offsets) - self.targets(boxes), 0)
-        zero = torch.zeros_like(difference)
-        places = (
-            F.huber_loss(difference, zero, reduction="sum")
-            if self.is_smooth
-            else difference.square().sum() / 2
-        )
-        places = self.weight * places / (4 * found.sum()).clamp(min=1)
+        difference = bounded(self, offsets) - targets(self, boxes, self.along(self.field, boxes))
+        places = places_loss(self, difference, found)
         return torch.stack((classes + places, places.detach())).reshape(1, 1, 1, 2)
-
-    def targets(self, boxes):
-        field = self.along(self.field, boxes)
-        places = (boxes[:, :2] - self.centres(boxes)) / field
-        targets = torch.cat((places, (boxes[:, 2:].clamp(min=2) / field).log()), 1)
-        return (targets - self.along(self.mean, boxes)) / self.along(self.std, boxes)
-
-    def bounded(self, offsets):
-        """Clipped offsets, with the gradient of the unclipped ones."""
-        (xyr, whr), mean, std = self.bounds, self.mean, self.std
-        middles = [(mean[i] + mean[i + 1]) / 2 for i in (0, 2)]
-        scales = [math.sqrt(std[i] * std[i + 1]) for i in (0, 2)]
-        pairs = zip((xyr, whr), middles, scales, strict=True)
-        least, most = zip(*(((-b - m) / s, (b - m) / s) for b, m, s in pairs), strict=True)
-        low, high = (self.along([e[0], e[0], e[1], e[1]], offsets) for e in (least, most))
-        cut = torch.minimum(torch.maximum(offsets, low), high)
-        return offsets + (cut - offsets).detach()
 
     def sampled(self, scores, labels, negative):
         """The selected negative cells."""
@@ -203,6 +179,37 @@ def accuracy(layer, hits, own, negative):
     """[1, 1, 1, 2]: the mean of the hits of all labels that count, and of the objects among them."""
     counts = layer.is_valid(own) & ((own != 0) | negative)
     return torch.stack([_mean(hits, counts), _mean(hits, counts & (own != 0))]).reshape(1, 1, 1, 2)
+
+
+def terms_of(layer, scores, own):
+    """The softmax loss of each cell."""
+    return capped(-scores.log_softmax(1).gather(1, own.clamp(0, layer.classes - 1)[:, None])[:, 0])
+
+
+def places_loss(layer, difference, found):
+    """The loss of offsets that differ so much from their targets, of these cells."""
+    difference = torch.where(found[:, None], difference, 0)
+    zero = torch.zeros_like(difference)
+    smooth = layer.is_smooth
+    places = F.huber_loss(difference, zero, reduction="sum") if smooth else difference.square().sum() / 2
+    return layer.weight * places / (4 * found.sum()).clamp(min=1)
+
+
+def targets(layer, boxes, field):
+    """The offsets of boxes from their cells' fields."""
+    places = (boxes[:, :2] - layer.centres(boxes)) / field
+    offsets = torch.cat((places, (boxes[:, 2:].clamp(min=2) / field).log()), 1)
+    return (offsets - layer.along(layer.mean, boxes)) / layer.along(layer.std, boxes)
+
+
+def bounded(layer, offsets):
+    """Clipped offsets, with the gradient of the unclipped ones."""
+    mean, std, ends = layer.mean, layer.std, []
+    for bound, i in zip(layer.bounds, (0, 2), strict=True):
+        middle, scale = (mean[i] + mean[i + 1]) / 2, math.sqrt(std[i] * std[i + 1])
+        ends += [((-bound - middle) / scale, (bound - middle) / scale)] * 2
+    low, high = (layer.along(values, offsets) for values in zip(*ends, strict=True))
+    return offsets + (torch.minimum(torch.maximum(offsets, low), high) - offsets).detach()
 
 
 def decoded(layer, offsets, field):
@@ -328,8 +335,7 @@ class DetectionGroupLoss(_Group):
 
     def forward(self, scores, offsets, wanted):
         labels, own, negative = self.labels_of(wanted)
-        terms = -scores.log_softmax(1).gather(1, own.clamp(0, self.classes - 1)[:, None])[:, 0]
-        terms = capped(terms)
+        terms = terms_of(self, scores, own)
         with torch.no_grad():
             hard = terms if self.ranking == "conf_loss" else 1 - scores.softmax(1)[:, 0]
             kept = self.sampled(hard, labels > 0, negative)
@@ -337,34 +343,10 @@ class DetectionGroupLoss(_Group):
         counts = self.is_valid(own) & kept
         classes = torch.where(counts, terms * weights, 0).sum() / counts.sum().clamp(min=1)
         found = self.is_valid(labels) & (labels != 0) & kept
-        difference = torch.where(
-            found[:, None], self.bounded(offsets) - self.targets(wanted[:, 1:5].detach()), 0
-        )
-        zero = torch.zeros_like(difference)
-        places = (
-            F.huber_loss(difference, zero, reduction="sum")
-            if self.is_smooth
-            else difference.square().sum() / 2
-        )
-        places = self.weight * places / (4 * found.sum()).clamp(min=1)
+        boxes = wanted[:, 1:5].detach()
+        offsets = bounded(self, offsets) if self.is_bounded else offsets
+        places = places_loss(self, offsets - targets(self, boxes, self.field(boxes)), found)
         return torch.stack((classes + places, places.detach())).reshape(1, 1, 1, 2)
-
-    def targets(self, boxes):
-        field = self.field(boxes)
-        places = (boxes[:, :2] - self.centres(boxes)) / field
-        targets = torch.cat((places, (boxes[:, 2:].clamp(min=2) / field).log()), 1)
-        return (targets - self.along(self.mean, boxes)) / self.along(self.std, boxes)
-
-    def bounded(self, offsets):
-        """Clipped offsets, with the gradient of the unclipped ones."""
-        if not self.is_bounded:
-            return offsets
-        mean, std, ends = self.mean, self.std, []
-        for bound, i in zip(self.bounds, (0, 2), strict=True):
-            middle, scale = (mean[i] + mean[i + 1]) / 2, math.sqrt(std[i] * std[i + 1])
-            ends += [((-bound - middle) / scale, (bound - middle) / scale)] * 2
-        low, high = (self.along(values, offsets) for values in zip(*ends, strict=True))
-        return offsets + (torch.minimum(torch.maximum(offsets, low), high) - offsets).detach()
 
     def sampled(self, hard, positive, negative):
         """The selected cells, of all maps of an item together."""
