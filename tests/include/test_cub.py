@@ -18,6 +18,10 @@ struct Min {
   template <typename T> __host__ __device__ T operator()(const T& a, const T& b) const { return b < a ? b : a; }
 };
 #endif
+struct Plus {
+  template <typename T, typename U>
+  __host__ __device__ auto operator()(const T& a, const U& b) const { return a + b; }
+};
 struct Last {  // not commutative
   __device__ double2 operator()(const double2& a, const double2& b) const {
     return make_double2(a.x * b.x, a.y * b.x + b.y);
@@ -138,6 +142,14 @@ extern "C" int device_of(const float* x, int n, float* o, float* scan, float* be
          twice([&](void* m, size_t& b) { return cub::DeviceScan::InclusiveSum(m, b, x, scan, n); }) ||
          twice([&](void* m, size_t& b) { return cub::DeviceScan::ExclusiveScan(m, b, x, before, Min(), 1.f, n); });
 }
+// With elements, initial values and sums of unlike types.
+extern "C" int counted_of(const unsigned char* x, int n, int* o, int* scan, int* before, const float* y, float* sums) {
+  return twice([&](void* m, size_t& b) { return cub::DeviceReduce::Sum(m, b, x, o, n); }) ||
+         twice([&](void* m, size_t& b) { return cub::DeviceScan::InclusiveSum(m, b, x, scan, n); }) ||
+         twice([&](void* m, size_t& b) { return cub::DeviceScan::ExclusiveSum(m, b, x, before, n); }) ||
+         twice([&](void* m, size_t& b) { return cub::DeviceReduce::Reduce(m, b, y, sums, n, Plus(), 0); }) ||
+         twice([&](void* m, size_t& b) { return cub::DeviceScan::ExclusiveScan(m, b, y, sums + 1, Plus(), 0, n); });
+}
 extern "C" int sorted_of(const float* x, const int* v, int n, float* xs, int* vs, long long* keys, long long* ks) {
   return twice([&](void* m, size_t& b) { return cub::DeviceRadixSort::SortPairs(m, b, x, xs, v, vs, n); }) ||
          twice([&](void* m, size_t& b) { return cub::DeviceRadixSort::SortKeysDescending(m, b, keys, ks, n, 0, 8); });
@@ -205,6 +217,17 @@ def test_memory_of_the_device(m, n):
     assert o[1:].tolist() == [x.max(), x.min(), max(2, x.max())] if n else o[1:].tolist() == [-most, most, 2]
     torch.testing.assert_close(scan, d.cumsum(0).float(), atol=1e-4, rtol=1e-5)
     assert before.tolist() == [min([1.0, *x[:i].tolist()]) for i in range(n)]
+
+
+def test_a_sum_is_larger_than_its_elements(m):
+    x, y = torch.arange(1000).remainder(251).to(torch.uint8), numbers(1000, torch.float32).abs()
+    o, sums = torch.zeros(1, dtype=torch.int32), torch.zeros(1001)
+    scan, before = torch.zeros(1000, dtype=torch.int32), torch.zeros(1000, dtype=torch.int32)
+    m.counted_of(x, 1000, o, scan, before, y, sums)
+    assert o.item() == x.sum() and torch.equal(scan, x.cumsum(0).int())
+    assert torch.equal(before, scan - x)
+    torch.testing.assert_close(sums[0].double(), y.double().sum(), rtol=1e-5, atol=0)
+    torch.testing.assert_close(sums[1:].double(), y.double().cumsum(0) - y, rtol=1e-5, atol=1e-5)
 
 
 def test_a_sort_is_stable_and_looks_at_some_bits(m):

@@ -376,6 +376,10 @@ cudaError_t twice(void* memory, size_t& bytes, const Work& work) {
 }
 template <typename It>
 using ValueOf = std::decay_t<decltype(std::declval<It&>()[0])>;
+// What a sum is kept in, as in cub: neither that of the elements, which for a count of bytes is too small, nor that of
+// the initial value, which is often the int 0.
+template <typename Op, typename T, typename In>
+using SumOf = std::decay_t<decltype(std::declval<Op&>()(std::declval<T>(), std::declval<ValueOf<In>>()))>;
 // A key as an unsigned number of the same order.
 template <typename K>
 auto ordered(K key) {
@@ -396,7 +400,7 @@ struct DeviceReduce {
   static cudaError_t Reduce(void* memory, size_t& bytes, In in, Out out, N n, Op op, T initial,
                             cudaStream_t = nullptr) {
     return host::twice(memory, bytes, [&] {
-      auto result = initial;
+      host::SumOf<Op, T, In> result = initial;
       for (N i = 0; i < n; ++i) result = op(result, in[i]);
       *out = result;
     });
@@ -404,12 +408,11 @@ struct DeviceReduce {
 #define CUB_HOST_REDUCE(name, op, initial)                                                                   \
   template <typename In, typename Out, typename N>                                                           \
   static cudaError_t name(void* memory, size_t& bytes, In in, Out out, N n, cudaStream_t stream = nullptr) { \
-    using T = host::ValueOf<In>;                                                                             \
-    return Reduce(memory, bytes, in, out, n, op, T(initial), stream);                                        \
+    return Reduce(memory, bytes, in, out, n, op, initial, stream);                                           \
   }
-  CUB_HOST_REDUCE(Sum, cub::Sum(), 0)
-  CUB_HOST_REDUCE(Max, cub::Max(), std::numeric_limits<T>::lowest())
-  CUB_HOST_REDUCE(Min, cub::Min(), std::numeric_limits<T>::max())
+  CUB_HOST_REDUCE(Sum, cub::Sum(), host::ValueOf<Out>(0))
+  CUB_HOST_REDUCE(Max, cub::Max(), std::numeric_limits<host::ValueOf<In>>::lowest())
+  CUB_HOST_REDUCE(Min, cub::Min(), std::numeric_limits<host::ValueOf<In>>::max())
 #undef CUB_HOST_REDUCE
 };
 struct DeviceScan {
@@ -418,7 +421,7 @@ struct DeviceScan {
                                    cudaStream_t = nullptr) {
     return host::twice(memory, bytes, [&] {
       if (n <= 0) return;
-      host::ValueOf<In> sum = in[0];
+      host::SumOf<Op, host::ValueOf<In>, In> sum = in[0];
       for (N i = 0; i < n; ++i) {
         if (i) sum = op(sum, in[i]);
         out[i] = sum;
@@ -429,9 +432,10 @@ struct DeviceScan {
   static cudaError_t ExclusiveScan(void* memory, size_t& bytes, In in, Out out, Op op, T initial, N n,
                                    cudaStream_t = nullptr) {
     return host::twice(memory, bytes, [&] {
+      host::SumOf<Op, T, In> sum = initial;
       for (N i = 0; i < n; ++i) {
-        const T next = op(initial, in[i]);  // in and out may be the same
-        out[i] = initial, initial = next;
+        const auto next = op(sum, in[i]);  // in and out may be the same
+        out[i] = sum, sum = next;
       }
     });
   }
