@@ -238,3 +238,11 @@ def test_a_sort_is_stable_and_looks_at_some_bits(m):
     expected = x.sort(stable=True)
     assert torch.equal(xs, expected.values) and vs.tolist() == expected.indices.tolist()
     assert ks.tolist() == [-1, 3, 258, 514, 2, 1, 256]  # by their lowest byte
+
+
+def test_zeros_of_both_signs_stay_in_their_order(m):
+    x, v = torch.tensor([0.0, -0.0, 1, -0.0, 0, -1]), torch.arange(6, dtype=torch.int32)
+    xs, vs, keys = torch.zeros(6), torch.zeros(6, dtype=torch.int32), torch.zeros(6, dtype=torch.int64)
+    m.sorted_of(x, v, 6, xs, vs, keys, keys.clone())
+    assert vs.tolist() == [5, 0, 1, 3, 4, 2]
+    assert torch.equal(xs.signbit(), x[vs.long()].signbit())

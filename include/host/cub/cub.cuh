@@ -380,7 +380,7 @@ using ValueOf = std::decay_t<decltype(std::declval<It&>()[0])>;
 // the initial value, which is often the int 0.
 template <typename Op, typename T, typename In>
 using SumOf = std::decay_t<decltype(std::declval<Op&>()(std::declval<T>(), std::declval<ValueOf<In>>()))>;
-// A key as an unsigned number of the same order.
+// A key as an unsigned number of the same order. -0 is equal to 0, as in cub.
 template <typename K>
 auto ordered(K key) {
   using Bits = std::conditional_t<
@@ -391,7 +391,7 @@ auto ordered(K key) {
   memcpy(&bits, &key, sizeof(K));
   if (std::is_unsigned<K>::value) return bits;
   if (std::is_integral<K>::value) return static_cast<Bits>(bits ^ top);
-  return static_cast<Bits>(bits & top ? ~bits : bits | top);
+  return static_cast<Bits>(bits & top && bits != top ? ~bits : bits | top);
 }
 }  // namespace host
 
