@@ -19,6 +19,10 @@ OF_MACRO = re.compile(
     rb"^([ \t]*#[ \t]*include[ \t]+)([A-Za-z_]\w*)(?=[ \t]*(?://.*|/\*.*)?\r?$)", re.MULTILINE
 )
 DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n\r]*?)[ \t]*(?://.*)?\r?$", re.MULTILINE)
+# A definition that does nothing if the macro has one.
+DEFAULT = re.compile(
+    rb"^[ \t]*#[ \t]*ifndef[ \t]+(\w+)[ \t]*\r?\n[ \t]*#[ \t]*define[ \t]+\1\b", re.MULTILINE
+)
 # Headers of C and C++ themselves.
 OF_COMPILER = re.compile(
     r"[a-z_\d]+|(assert|ctype|errno|float|limits|math|stdbool|stddef|stdint|stdio|stdlib|string|time)\.h|(sys|bits)/.*"
@@ -77,7 +81,9 @@ class Gathered(NamedTuple):
     root: Path  # the last folder in which headers were searched
 
 
-def with_headers(file: Path, include_dirs: Sequence[Path] = (), others: Sequence[Path] = ()) -> Gathered:
+def with_headers(
+    file: Path, include_dirs: Sequence[Path] = (), others: Sequence[Path] = (), macros: bytes = b""
+) -> Gathered:
     """Read a file and the headers of its project that it includes.
 
     Each #include that names one of the headers gets its path in the layer's folder. Lines stay.
@@ -85,6 +91,7 @@ def with_headers(file: Path, include_dirs: Sequence[Path] = (), others: Sequence
     Args:
         include_dirs: folders that are searched first.
         others: files that are compiled with this one.
+        macros: the definitions before each of them.
     """
     file, *others = (Path(os.path.normpath(path)) for path in (file, *others))
     given = [*include_dirs, *(other.parent for other in others)]
@@ -100,7 +107,7 @@ def with_headers(file: Path, include_dirs: Sequence[Path] = (), others: Sequence
                 root = Path(os.path.commonpath([root, header]))
             waiting += [header] * (header not in texts)
         if not waiting:  # now the macros of all of them are known
-            without = {path: _without_macros(text, texts.values()) for path, text in texts.items()}
+            without = {path: _without_macros(text, texts.values(), macros) for path, text in texts.items()}
             waiting = [path for path, text in without.items() if text != texts[path]]
             texts = without
     places = {header: PLACE / _built_as(header.relative_to(root)) for header in texts}
@@ -121,11 +128,13 @@ def with_headers(file: Path, include_dirs: Sequence[Path] = (), others: Sequence
     return Gathered(file.read_bytes(), written.pop(places[file]), written, paths, project.folders[-1])
 
 
-def _without_macros(text: bytes, texts: Iterable[bytes]) -> bytes:
-    """The text with `#include "cases/a.h"` for `#include CASE`, if the macros of the files have one meaning."""
+def _without_macros(text: bytes, texts: Iterable[bytes], given: bytes) -> bytes:
+    """The text with `#include "cases/a.h"` for `#include CASE`, if the given macros and the files' have one meaning."""
     if not re.search(OF_MACRO, text):
         return text
     defined: dict[bytes, set[bytes]] = {}
+    names = {name for name, _ in DEFINE.findall(given)}
+    texts = [given, *(DEFAULT.sub(lambda its: b"" if its[1] in names else its[0], one) for one in texts)]
     for name, value in (found for one in texts for found in DEFINE.findall(one)):
         defined.setdefault(name, set()).add(value.strip())
     once = {name: min(values) for name, values in defined.items() if len(values) == 1}

@@ -97,12 +97,13 @@ def load_inline(
         }
         return cpp_extension.load_inline(name, **(given | of_torch), arch=arch, backends=backends)
     _check(name, cuda_source, declarations)
-    given, shown_as = _read(name, cuda_source, include_dirs, sources)
+    defined = _defined(macros)
+    given, shown_as = _read(name, cuda_source, include_dirs, sources, defined)
     sanitized, backends = races.settings_of("load_inline", sanitize, backends)
     settings, chosen = settings_for("load_inline", arch, backends, sanitized)
     folder = PurePosixPath(name)
     # The macros are included by a file of their own, so that each line of the .cu has its number in the string.
-    files = {folder / f"{name}.cu": given.text, folder / "prologue.h": _defined(macros) + PROLOGUE}
+    files = {folder / f"{name}.cu": given.text, folder / "prologue.h": defined + PROLOGUE}
     files |= {folder / place: content for place, content in given.headers.items()}
     if declarations is not None:
         files[folder / f"{name}.h"] = declarations.encode()
@@ -176,7 +177,7 @@ def _listed(instances) -> bytes:
     return "\n".join(lines).encode()
 
 
-def _read(name: str, cuda_source, include_dirs, sources) -> tuple[Gathered, str]:
+def _read(name: str, cuda_source, include_dirs, sources, macros: bytes) -> tuple[Gathered, str]:
     """The source with its headers, and what errors call it."""
     folders, others = (
         [Path(path).expanduser().absolute() for path in _paths(argument, paths)]
@@ -190,7 +191,7 @@ def _read(name: str, cuda_source, include_dirs, sources) -> tuple[Gathered, str]
         return Gathered(cuda_source.encode(), cuda_source.encode(), {}, {}, Path()), f"{name}.cu"
     path = Path(cuda_source).expanduser().absolute()
     try:
-        return with_headers(path, folders, others), str(path)
+        return with_headers(path, folders, others, macros), str(path)
     except OSError as error:
         raise CaffeValueError(
             f"load_inline: cuda_source: {error.filename or path}: {error.strerror}"

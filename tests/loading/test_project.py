@@ -88,6 +88,19 @@ def test_a_header_that_a_macro_with_two_meanings_names(project):
         load_inline("m", project("k.cu", text + "__global__ void k(int* y) { *y = Q; }\n"), backends="host")
 
 
+def test_a_given_macro_names_another_header_than_the_file(project):
+    project("a.h", "#define Q 5\n")
+    project("b.h", "#define Q 6\n")
+    text = (
+        '#ifndef FILE_\n#define FILE_ "a.h"\n#endif\n#include FILE_\n__global__ void k(int* y) { *y = Q; }\n'
+    )
+    y = torch.zeros(1, dtype=torch.int32)
+    for macros, expected in (({}, 5), ({"FILE_": '"b.h"'}, 6)):
+        module = load_inline("m", project("k.cu", text), backends="host", macros=macros)
+        module.k(y, 1, 1, 1, 1, 1, 1)
+        assert y.item() == expected
+
+
 def test_folders_of_headers(project, tmp_path):
     project("repository/.git/x", "")
     file = project("repository/k.cu", "#include <deep/q.h>\n__global__ void k(int* y) { *y = Q; }\n")
