@@ -114,6 +114,17 @@ __global__ void exchanged(const int* x, int* o) {
   Exchange(room).BlockedToStriped(items);
   for (int i = 0; i < 3; ++i) o[threadIdx.x * 6 + 3 + i] = items[i];
 }
+// Each class has a room of its own, if the kernel gives it none.
+__global__ void without_rooms(const int* x, int* o) {
+  int first, second;
+  cub::BlockScan<int, 64>().InclusiveSum(x[threadIdx.x], first);
+  cub::BlockScan<int, 64, cub::BLOCK_SCAN_WARP_SCANS>().InclusiveSum(2 * x[threadIdx.x], second);
+  o[128 * blockIdx.x + threadIdx.x] = first, o[128 * blockIdx.x + 64 + threadIdx.x] = second;
+}
+extern "C" int without_rooms_of(const int* x, int* o) {
+  without_rooms<<<3, 64>>>(x, o);
+  return CAFFE_LAUNCH_STATUS();
+}
 extern "C" int reduced_of(const float* x, int valid, double* o) {
   reduced<<<1, 96>>>(x, valid, o);
   return CAFFE_LAUNCH_STATUS();
@@ -187,6 +198,13 @@ def test_a_block_loads_scans_and_stores(m):
         state = (state[0] * (1 + first[i] / 64), state[1] * (1 + first[i] / 64) + first[i])
         wanted.append([first[:i].sum(), first.sum(), least, *state])
     torch.testing.assert_close(products, torch.tensor(wanted, dtype=torch.float64))
+
+
+def test_collectives_without_rooms(m):
+    x, o = torch.arange(64, dtype=torch.int32) * 37 % 23 - 9, torch.zeros(3, 2, 64, dtype=torch.int32)
+    m.without_rooms_of(x, o)
+    sums = x.cumsum(0).int()
+    assert torch.equal(o, torch.stack([sums, 2 * sums]).expand(3, 2, 64))
 
 
 def test_warps(m):

@@ -102,8 +102,8 @@ struct Room {
   T& operator[](int i) { return reinterpret_cast<T*>(bytes)[i]; }
   void put(int i, const T& value) { new (&(*this)[i]) T(value); }
 };
-// A collective's room: the caller's, or one of the block, which runs on one thread of the host.
-template <typename Storage>
+// A collective's room: the caller's, or its class's own of the block, which runs on one thread of the host.
+template <typename Storage, typename Self>
 class Collective {
  protected:
   Storage& room_;
@@ -136,7 +136,7 @@ struct Before {
   T value;
 };
 template <typename T, typename Self, typename Storage>
-class Scans : public Collective<Storage> {
+class Scans : public Collective<Storage, Self> {
   template <int N, typename Op, typename Last>
   void scan(bool inclusive, const T (&in)[N], T (&out)[N], Op op, const T* initial, Last& last) {
     Before<T> sum = static_cast<Self*>(this)->before(reduced(in, op), op, last);
@@ -157,7 +157,7 @@ class Scans : public Collective<Storage> {
   }
 
  public:
-  using Collective<Storage>::Collective;
+  using Collective<Storage, Self>::Collective;
   template <int N, typename... L>
   void InclusiveSum(T (&in)[N], T (&out)[N], L&&... last) {
     scan(true, in, out, Sum(), nullptr, only(last...));
@@ -218,10 +218,10 @@ struct Lanes {
 
 // ------------------------------------------------------------------------------------------------ of a block's threads
 
-template <typename T, int X, BlockReduceAlgorithm = BLOCK_REDUCE_WARP_REDUCTIONS, int Y = 1, int Z = 1,
-          int = 0>
-struct BlockReduce : host::Collective<host::Room<T, X * Y * Z>> {
-  using host::Collective<host::Room<T, X * Y * Z>>::Collective;
+template <typename T, int X, BlockReduceAlgorithm A = BLOCK_REDUCE_WARP_REDUCTIONS, int Y = 1, int Z = 1,
+          int P = 0>
+struct BlockReduce : host::Collective<host::Room<T, X * Y * Z>, BlockReduce<T, X, A, Y, Z, P>> {
+  using host::Collective<host::Room<T, X * Y * Z>, BlockReduce>::Collective;
   template <typename Op>
   T Reduce(T value, Op op, int valid = X * Y * Z) {
     const int t = host::thread();
@@ -269,9 +269,9 @@ struct BlockScan : host::Scans<T, BlockScan<T, X, A, Y, Z, P>, host::ScanRoom<T,
   }
 };
 
-template <typename T, int X, int N, BlockLoadAlgorithm A = BLOCK_LOAD_DIRECT, int Y = 1, int Z = 1, int = 0>
-struct BlockLoad : host::Collective<host::Nothing> {
-  using host::Collective<host::Nothing>::Collective;
+template <typename T, int X, int N, BlockLoadAlgorithm A = BLOCK_LOAD_DIRECT, int Y = 1, int Z = 1, int P = 0>
+struct BlockLoad : host::Collective<host::Nothing, BlockLoad<T, X, N, A, Y, Z, P>> {
+  using host::Collective<host::Nothing, BlockLoad>::Collective;
   static int place(int i) {
     return A == BLOCK_LOAD_STRIPED ? host::thread() + i * X * Y * Z : host::thread() * N + i;
   }
@@ -290,9 +290,10 @@ struct BlockLoad : host::Collective<host::Nothing> {
     Load(from, items, valid);
   }
 };
-template <typename T, int X, int N, BlockStoreAlgorithm A = BLOCK_STORE_DIRECT, int Y = 1, int Z = 1, int = 0>
-struct BlockStore : host::Collective<host::Nothing> {
-  using host::Collective<host::Nothing>::Collective;
+template <typename T, int X, int N, BlockStoreAlgorithm A = BLOCK_STORE_DIRECT, int Y = 1, int Z = 1,
+          int P = 0>
+struct BlockStore : host::Collective<host::Nothing, BlockStore<T, X, N, A, Y, Z, P>> {
+  using host::Collective<host::Nothing, BlockStore>::Collective;
   template <typename To>
   void Store(To to, T (&items)[N], int valid = std::numeric_limits<int>::max()) {
     for (int i = 0; i < N; ++i) {
@@ -301,8 +302,9 @@ struct BlockStore : host::Collective<host::Nothing> {
     }
   }
 };
-template <typename T, int X, int N, bool = false, int Y = 1, int Z = 1, int = 0>
-class BlockExchange : public host::Collective<host::Room<T, X * Y * Z * N>> {
+template <typename T, int X, int N, bool A = false, int Y = 1, int Z = 1, int P = 0>
+class BlockExchange
+    : public host::Collective<host::Room<T, X * Y * Z * N>, BlockExchange<T, X, N, A, Y, Z, P>> {
   static int blocked(int i) { return host::thread() * N + i; }
   static int striped(int i) { return host::thread() + i * X * Y * Z; }
   template <typename U>
@@ -314,7 +316,7 @@ class BlockExchange : public host::Collective<host::Room<T, X * Y * Z * N>> {
   }
 
  public:
-  using host::Collective<host::Room<T, X * Y * Z * N>>::Collective;
+  using host::Collective<host::Room<T, X * Y * Z * N>, BlockExchange>::Collective;
   template <typename U>
   void StripedToBlocked(const T (&in)[N], U (&out)[N]) {
     exchange(in, out, striped, blocked);
@@ -329,9 +331,9 @@ class BlockExchange : public host::Collective<host::Room<T, X * Y * Z * N>> {
 
 // ------------------------------------------------------------------------------------------------- of a warp's threads
 
-template <typename T, int W = 32, int = 0>
-struct WarpReduce : host::Collective<host::Room<T, W>> {
-  using host::Collective<host::Room<T, W>>::Collective;
+template <typename T, int W = 32, int P = 0>
+struct WarpReduce : host::Collective<host::Room<T, W>, WarpReduce<T, W, P>> {
+  using host::Collective<host::Room<T, W>, WarpReduce>::Collective;
   template <typename Op>
   T Reduce(T value, Op op, int valid = W) {
     const host::Lanes<W> lanes;
