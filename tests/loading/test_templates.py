@@ -158,3 +158,18 @@ def test_a_number_of_host_code_beside_one_of_a_template():
     assert y.sum() == 50 and o.item() == 3
     with pytest.raises(CaffeRuntimeError, match="does not fit 32 bits"):
         m.ones(2**33, y)
+
+
+def test_an_integer_that_no_double_has():
+    text = "template <typename T> __global__ void fill(T* x, T v) { *x = v; }\n"
+    fill = load_inline(
+        "m", text, backends="host", instances={"fill": ["long long", "unsigned long long"]}
+    ).fill
+    for dtype, lowest in ((torch.int64, 1 - 2**53), (torch.uint64, 0)):
+        x = torch.zeros(1, dtype=dtype)
+        for value in (2**53 - 1, lowest):
+            fill(x, value, 1, 1, 1, 1, 1, 1)
+            assert x.item() == value
+        for value in (2**53 + 1, lowest - 2):
+            with pytest.raises(CaffeRuntimeError, match=r"v: .* is no number of the tensors' type"):
+                fill(x, value, 1, 1, 1, 1, 1, 1)

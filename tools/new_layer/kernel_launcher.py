@@ -26,14 +26,14 @@ static Index checked_as(int64_t number, const char* name) {
 }
 """
 
-# For a number of a template's type, which may be one of whole numbers.
+# For a number of a template's type, which may be one of whole numbers. From 2^53 on, a double stands for several.
 CHECKED_NUMBER = """
 template <typename Type>
 static Type checked_number(double number, const char* name) {
   if (!std::is_integral<Type>::value) return static_cast<Type>(number);
   typedef std::numeric_limits<Type> Limits;
-  const double most = Limits::digits < 53 ? static_cast<double>(Limits::max()) : 9007199254740992.;
-  const double least = Limits::is_signed ? -most - 1 : 0;
+  const double most = Limits::digits < 53 ? static_cast<double>(Limits::max()) : 9007199254740991.;
+  const double least = Limits::digits < 53 ? static_cast<double>(Limits::min()) : Limits::is_signed ? -most : 0;
   if (number >= least && number <= most && number == std::floor(number)) return static_cast<Type>(number);
   throw caffe::Error(std::string(name) + ": " + std::to_string(number) + " is no number of the tensors' type");
 }
