@@ -173,3 +173,19 @@ def test_an_integer_that_no_double_has():
         for value in (2**53 + 1, lowest - 2):
             with pytest.raises(CaffeRuntimeError, match=r"v: .* is no number of the tensors' type"):
                 fill(x, value, 1, 1, 1, 1, 1, 1)
+
+
+def test_a_number_that_an_expression_gives():
+    """A launch of another value than the named one is not left out."""
+    text = """
+    constexpr int kTile = 4;
+    template <int TILE> __global__ void tiles(int* y) { y[threadIdx.x] = threadIdx.x / TILE; }
+    void run(int* y) { tiles<kTile><<<1, 16>>>(y); tiles<kTile * 2 + 1><<<1, 16>>>(y); tiles<(3)><<<1, 16>>>(y); }
+    """
+    tiles = load_inline("m", text, backends="host").tiles
+    y, x = torch.zeros(16, dtype=torch.int32), torch.arange(16, dtype=torch.int32)
+    for tile in (4, 9, 3):
+        tiles(y, tile, 1, 16)
+        assert torch.equal(y, x // tile)
+    with pytest.raises(CaffeRuntimeError, match="compiled for"):
+        tiles(y, 8, 1, 16)

@@ -317,7 +317,7 @@ class _Maker:
                 choices[name] = ["true", "false"]
             else:
                 values = values or ([default] if default else [])
-                known = [v for v in values if re.fullmatch(r"-?\d+[uUlL]*", v) or v in self.file.constants]
+                known = [*dict.fromkeys(filter(None, map(self._number, values)))]
                 if kind in self.file.enums:
                     choices[name] = self.file.enums[kind]
                     continue
@@ -326,8 +326,18 @@ class _Maker:
                         f"has a template parameter {kind} {name} whose values are unknown; give them: "
                         f'load_inline(..., instances={{"{self.kernel.name}": ["{self._example()}"]}})'
                     )
-                choices[name] = [self.file.constants.get(v, v) for v in known]
+                choices[name] = known
         return types, choices
+
+    def _number(self, text: str) -> str:
+        """A template argument of numbers and the file's constants, `2 * kTile`, with their qualified names; or ""."""
+        constants = self.file.constants
+        if text in constants or re.fullmatch(r"-?\d+[uUlL]*", text):
+            return constants.get(text, text)
+        words = re.findall(r"\b[A-Za-z_]\w*", text)
+        if not re.fullmatch(r"[\w\s+*/%()-]+", text) or not constants.keys() >= set(words):
+            return ""
+        return "(" + re.sub(r"\b[A-Za-z_]\w*", lambda word: constants[word[0]], text) + ")"
 
     def _following(self, name: str, types: dict[str, str]) -> str:
         """The type of a parameter that is a vector for each dtype: `__half2` in `<__half, __half2>`."""
@@ -430,7 +440,7 @@ class _Maker:
         for given in [list(x.template_arguments) for x in self.launches] + self._instantiated():
             values = dict(zip(names, given, strict=False))
             values |= {name: default for _, name, default in self.template[len(given) :] if default}
-            chosen = [self.file.constants.get(values.get(name, ""), values.get(name, "")) for name in choices]
+            chosen = [self._number(own) or own for own in (values.get(name, "") for name in choices)]
             if not all(value in choices[name] for name, value in zip(choices, chosen, strict=True)):
                 return []
             found.append(tuple(chosen))
