@@ -57,7 +57,8 @@ def test_elements_that_share_memory(launching):
             launching.flat_sum(x)
         assert launching.flat_sum(x.contiguous()) == x.double().sum()
     assert launching.flat_sum(torch.arange(6.0).view(2, 3).t()) == 15  # dense, in another order
-    assert launching.flat_sum(torch.ones(1).expand(0)) == 0
+    for empty in (torch.ones(1).expand(0), torch.ones(9)[0:0:2], torch.ones(4, 9)[:0, :5]):
+        assert launching.flat_sum(empty) == 0
 
 
 def test_a_storage_begins_before_its_views(launching):

@@ -39,7 +39,7 @@ struct Lent {
   void find_overlap() {
     int64_t elements = 1, reach = 1;
     for (size_t i = 0; i < axes; ++i) elements *= sizes[i], reach += (sizes[i] - 1) * strides[i];
-    overlaps = elements > reach, layout_known = false;
+    overlaps = elements > 0 && elements > reach, layout_known = false;
   }
 };
 void drop(Lent* lent);  // the last holder is gone
