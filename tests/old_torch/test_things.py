@@ -47,6 +47,8 @@ def test_pythons_own_objects(things):
         things.missing({})
     with pytest.raises(ZeroDivisionError):
         things.apply(lambda a, b: 1 // 0, 1)
+    with pytest.raises(FileNotFoundError):  # its text is not UTF-8
+        things.apply(lambda a, b: open("\udc80"), 1)
 
 
 def test_a_class(things):

@@ -627,10 +627,10 @@ pybind11::error_already_set::error_already_set() : std::runtime_error("an error 
   PyErr_NormalizeException(&fetched->type, &fetched->value, &fetched->trace);
   const caffe::Owned name(PyObject_GetAttrString(fetched->type, "__name__")),
       text(PyObject_Str(fetched->value));
-  if (name && text)
-    text_ = std::make_shared<std::string>(std::string(PyUnicode_AsUTF8AndSize(name.get(), nullptr)) + ": " +
-                                          PyUnicode_AsUTF8AndSize(text.get(), nullptr));
-  PyErr_Clear();
+  const char* const words[] = {name ? PyUnicode_AsUTF8AndSize(name.get(), nullptr) : nullptr,
+                               text ? PyUnicode_AsUTF8AndSize(text.get(), nullptr) : nullptr};
+  if (words[0] && words[1]) text_ = std::make_shared<std::string>(std::string(words[0]) + ": " + words[1]);
+  PyErr_Clear();  // such as of a text that is not UTF-8
 }
 void pybind11::error_already_set::restore() const {
   auto* const fetched = static_cast<aten::Fetched*>(fetched_.get());
