@@ -212,9 +212,12 @@ struct As<std::vector<T>> {
     return made;
   }
   // Any sequence of Python is a list: a range, a numpy array. A tensor is none, as with pybind11.
-  static std::vector<T> to(const Value& given) {
-    const Value v = given.tag == Value::kObject && converts() ? special("sequence", {given}) : given;
-    if (v.tag != Value::kList && v.tag != Value::kTuple) wrong_type("list", given);
+  static std::vector<T> to(const Value& v) {
+    if (v.tag == Value::kObject && converts()) {
+      const Value list = special("sequence", {v});
+      if (list.tag == Value::kList) return to(list);
+    }
+    if (v.tag != Value::kList && v.tag != Value::kTuple) wrong_type("list", v);
     std::vector<T> made;
     made.reserve(v.list.size());
     for (const Value& one : v.list) made.push_back(As<T>::to(one));
