@@ -304,9 +304,13 @@ def _array(given, kind: str, flags: int, may_convert: bool):
     try:
         if not may_convert and (not isinstance(given, np.ndarray) or dtype not in (None, given.dtype)):
             return None
+        if not may_convert and order and not given.flags[f"{order}_CONTIGUOUS"]:
+            return None  # C++ would write into a copy
         found = np.asarray(given)
         if found.dtype.kind not in "biufc":
             return None  # such as None, which numpy takes for a NaN
+        if not dtype and not found.dtype.isnative:
+            return None  # C++ has no name for the other order of bytes
         if dtype and found.dtype != dtype and not flags & 16 and not np.can_cast(found.dtype, dtype):
             return None
         return np.require(found, dtype, [f"{order}_CONTIGUOUS"] * bool(order))

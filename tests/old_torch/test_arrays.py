@@ -36,6 +36,24 @@ def test_memory_is_shared(arrays):
     assert x.tolist() == [7, 0, 8, 0, 9, 0]
 
 
+def test_noconvert(arrays):
+    """An array that C++ would have to copy is refused: what it writes would be lost."""
+    x = np.zeros(4, np.int32)
+    arrays.fill_itself(x, 3)
+    assert x.tolist() == [3, 4, 5, 6]
+    for given in (x[::2], x.astype(np.int64), x.astype(">i4"), [1, 2]):
+        with pytest.raises(TypeError, match=r"argument 1 `x`: expected numpy\.ndarray i4"):
+            arrays.fill_itself(given, 1)
+
+
+def test_bytes_in_the_other_order(arrays):
+    """They are converted for array_t; the memory of a py::array is the user's own."""
+    x = np.arange(6.0).reshape(2, 3).astype(">f8")
+    assert arrays.sum(x) == 15 and arrays.doubled(x).tolist() == [[0, 2, 4], [6, 8, 10]]
+    with pytest.raises(TypeError, match=r"expected numpy\.ndarray of numbers in the processor's order"):
+        arrays.facts(x)
+
+
 def test_fields_and_values(arrays):
     assert arrays.facts(np.zeros((2, 3), np.int16)) == "2 6 2 12 6 1"
     got = arrays.of_values([1, 2.5])

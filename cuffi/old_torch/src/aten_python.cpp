@@ -422,6 +422,7 @@ Values placed(const Bound& b, PyObject* args, PyObject* named) {
   const auto take = [&](PyObject* one) {
     const bool whole = given.size() < b.objects.size() && b.objects[given.size()];
     given.push_back(whole ? object_of(one) : value_of(one));
+    given.back().exact = given.size() <= b.exact.size() && b.exact[given.size() - 1];
   };
   for (Py_ssize_t i = 0; i < n; ++i) take(PyTuple_GetItem(args, i));
   Py_ssize_t used = 0;

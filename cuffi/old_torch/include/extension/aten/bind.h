@@ -10,6 +10,7 @@ struct Bound {
   std::string name, doc;
   std::vector<std::string> names;  // of the parameters, if py::arg gave them
   std::vector<std::optional<Value>> defaults;
+  std::vector<bool> exact;  // has a parameter noconvert()?
   size_t count;
   std::function<Value(Values&)> run;
   std::vector<bool> objects;  // is a parameter py::object or the like, which gets Python's own object?
@@ -70,9 +71,10 @@ using HeldBy = Held<std::conditional_t<std::is_pointer<std::decay_t<A>>::value, 
 template <typename A>
 auto converted(const Values& given, size_t i) {
   struct Taking {
-    const bool outer = std::exchange(taking_arguments, true);
-    ~Taking() { taking_arguments = outer; }
+    const bool outer = std::exchange(taking_arguments, true), converting = converts();
+    ~Taking() { taking_arguments = outer, set_converts(converting); }
   } taking;
+  if (given[i].exact) set_converts(false);
   try {
     return to<typename HeldBy<A>::Kept>(given[i]);
   } catch (const c10::Error& e) {
@@ -136,7 +138,8 @@ struct arg {
     arg made(*this);
     return made.value = aten::of(v), made;
   }
-  arg& noconvert(bool = true) { return *this; }
+  bool exact = false;  // it is not converted
+  arg& noconvert(bool on = true) { return exact = on, *this; }
   arg& none(bool = true) { return *this; }
 };
 inline namespace literals {
@@ -184,6 +187,7 @@ inline void describe(aten::Bound& b, const arg& a) {
   b.names.push_back(a.name);
   b.defaults.resize(b.names.size());
   b.defaults.back() = a.value;
+  b.exact.push_back(a.exact);
 }
 template <typename T>
 void describe(aten::Bound&, const T&) {}

@@ -50,7 +50,10 @@ class array : public object {
     value_ =
         aten::special_object("array", {given, aten::of(kind), aten::of(flags), aten::of(aten::converts())});
     const aten::Value fields = aten::special("array_fields", {value_});
-    if (fields.tag == aten::Value::kNone) aten::wrong_type(("numpy.ndarray " + kind).c_str(), given);
+    if (fields.tag == aten::Value::kNone)
+      aten::wrong_type(kind.empty() ? "numpy.ndarray of numbers in the processor's order of bytes"
+                                    : ("numpy.ndarray " + kind).c_str(),
+                       given);
     int64_t address;
     std::tie(address, writeable_, kind_, shape_, strides_) =
         aten::to<std::tuple<int64_t, bool, std::string, std::vector<ssize_t>, std::vector<ssize_t>>>(fields);
@@ -116,7 +119,9 @@ class array : public object {
 template <typename T, int flags = array::forcecast>
 class array_t : public array {
   static std::string kind() {
-    constexpr bool complex = !std::is_arithmetic<T>::value;
+    constexpr bool complex = c10::is_complex<T>::value || std::is_same<T, std::complex<float>>::value ||
+                             std::is_same<T, std::complex<double>>::value;
+    static_assert(complex || std::is_arithmetic<T>::value, "array_t has no halves and no structures");
     const char letter = std::is_same<T, bool>::value       ? 'b'
                         : complex                          ? 'c'
                         : std::is_floating_point<T>::value ? 'f'

@@ -87,6 +87,7 @@ struct Value {
     kObject
   };
   Tag tag = kNone;
+  bool exact = false;   // an argument that is not converted
   int64_t integer = 0;  // of a device: its type << 8 | its index + 1
   double real = 0;
   std::string text;
