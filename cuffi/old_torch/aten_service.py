@@ -8,7 +8,7 @@ import functools
 import math
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +38,8 @@ FORMATS = {
 DEVICES = {0: "cpu", 1: "cuda", 14: "meta"}
 # The number of a device that C++ has no name for.
 ELSEWHERE = 127
+# What has items, and is no list.
+NO_LIST = (bytes, bytearray, str, Mapping)
 # The codes of all three kinds of object, as value_of has them.
 CODES = {dtype: code for code, dtype in DTYPES.items()}
 CODES |= {layout: 1000 + code for code, layout in LAYOUTS.items()}
@@ -349,9 +351,7 @@ SPECIAL |= {
     "put_in_class": _put_in_class,
     "same": _there,
     "setattr": setattr,
-    "sequence": lambda v: (
-        list(v) if hasattr(v, "__getitem__") and not isinstance(v, (bytes, bytearray, str)) else None
-    ),
+    "sequence": lambda v: list(v) if hasattr(v, "__getitem__") and not isinstance(v, NO_LIST) else None,
     "setentry": operator.setitem,
     "truth": bool,
 }

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -106,6 +107,10 @@ def test_other_kinds_of_arguments(values):
         (lambda: values.pair((1, None)), "argument 1: expected Tensor, got None"),
         (lambda: values.lengths({"a": None}), "argument 1: expected Tensor, got None"),
         (lambda: values.list(torch.ones(2, 2)), "argument 1: expected list, got Tensor"),
+        (
+            lambda: values.kinds(True, 0, 0, "", types.MappingProxyType({1: 2}), []),
+            "expected list, got mappingproxy",
+        ),
         (lambda: values.place(torch.device("mps")), "expected torch.device, got device"),
         (lambda: values.scaled(torch.ones(1), size=1), r"a name that no parameter has.*\['size'\]"),
     ):
