@@ -75,6 +75,19 @@ def test_a_wild_address_is_an_error(values):
     assert values.scaled(torch.ones(1)).item() == 2
 
 
+def test_a_wild_address_in_a_thread(values):
+    """All threads have ended before the error comes."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        for how in (20, 21, 20):
+            with pytest.raises(RuntimeError, match="used memory that is not there, at address"):
+                values.fail(how)
+        assert values.parallel(1000) is not None
+    finally:
+        torch.set_num_threads(threads)
+
+
 def test_errors_of_pybind11(values):
     """Each is Python's own; C++ can catch an error of Python."""
     for how, kind, text in (

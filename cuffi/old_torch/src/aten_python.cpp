@@ -743,12 +743,18 @@ void parallel(int64_t begin, int64_t end, int64_t grain, void (*run)(const void*
   std::vector<std::exception_ptr> errors(static_cast<size_t>(parts));
   const auto part = [&](int64_t i) {
     const int64_t first = begin + i * share, last = std::min(end, first + share);
+    std::exception_ptr& error = errors[static_cast<size_t>(i)];
+    auto work = [&] {
+      try {
+        if (first < last) run(body, first, last);
+      } catch (...) {
+        error = std::current_exception();
+      }
+    };
     this_thread = static_cast<int>(i);
-    try {
-      if (first < last) run(body, first, last);
-    } catch (...) {
-      errors[static_cast<size_t>(i)] = std::current_exception();
-    }
+    // A part that is left, as by a wild address, does not leave this function, which the other threads use.
+    if (aten_guarded([](void* w) { (*static_cast<decltype(work)*>(w))(); }, &work))
+      error = std::make_exception_ptr(c10::Error(aten_left_by()));
     this_thread = 0;
   };
   {
