@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 from collections.abc import Container
 
 import torch
@@ -22,6 +23,9 @@ from .registry import is_ported
 from .report import Report, reason_of
 
 Shape = tuple[int, ...]
+
+# torch.ops fill a cache at their first call below a mode; two threads at once end in its INTERNAL ASSERT (torch 2.11).
+_ONE_AT_A_TIME = threading.Lock()
 
 
 def infer_shapes(
@@ -103,7 +107,7 @@ class _Inference:
         if key not in self.tops:
             # Autocast would keep the fake casts of the parameters, and use them in real calls.
             plain = torch.autocast(torch.get_default_device().type, enabled=False)
-            with self.fake, torch.no_grad(), plain, _quiet():
+            with _ONE_AT_A_TIME, self.fake, torch.no_grad(), plain, _quiet():
                 tops = module(*(torch.empty(shape) for shape in bottoms))
                 module.reset()
             tops = (tops,) if isinstance(tops, torch.Tensor) else tops
