@@ -19,14 +19,18 @@ def why_unsafe(folder: Path) -> str | None:
         return f"it belongs to user {status.st_uid}, this process is user {me}"
     if status.st_mode & _OTHERS_WRITE:
         return f"others may write to it (mode {stat.S_IMODE(status.st_mode):o})"
-    return why_movable(folder)
+    return why_movable(folder.resolve())
 
 
 def why_movable(path: Path) -> str | None:
-    """Why others can put something else in the place of a path that belongs to this user; None if they cannot."""
+    """Why others can put something else in the place of a path that belongs to this user; None if they cannot.
+
+    A link's place counts, not its target's.
+    """
     # Who owns / can change everything. In a user namespace root may have another number.
     trusted = {os.geteuid(), 0, os.stat("/").st_uid}
-    for above in path.resolve().parents:
+    place = path.parent.resolve()
+    for above in (place, *place.parents):
         status = above.stat()
         if status.st_uid not in trusted:
             return f"{above}, above it, belongs to user {status.st_uid}"
