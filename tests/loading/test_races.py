@@ -58,12 +58,13 @@ __global__ void sample(const float* x, int n, int m, int* chosen) {
     if (t == 0) chosen[j] = old;
   }
 }"""
+# Of integers: y has any values before, and adding 1 to a float can leave it as it is, which is no race.
 SCATTER = """
-__global__ void scatter(const float* x, const int* where, float* y, int n) {
+__global__ void scatter(const int* x, const int* where, int* y, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) y[where[i]] += x[i];
 }
-void run(const float* x, const int* where, float* y, int n) { scatter<<<(n + 31) / 32, 32>>>(x, where, y, n); }
+void run(const int* x, const int* where, int* y, int n) { scatter<<<(n + 31) / 32, 32>>>(x, where, y, n); }
 """
 
 
@@ -108,7 +109,7 @@ def test_each_call_of_an_operator_is_watched():
         module.scatter(x, where, y, x.numel())
         return y
 
-    x, apart = torch.ones(50), torch.arange(50, dtype=torch.int32)
+    x, apart = torch.ones(50, dtype=torch.int32), torch.arange(50, dtype=torch.int32)
     for _ in range(4):
         scatter(x, apart)
     with pytest.raises(CaffeRuntimeError, match=r"scatter_?.*: element 7 \(4 bytes\) is written, then read"):
@@ -120,15 +121,15 @@ def test_a_folder(tmp_path):
     folder.mkdir()
     (folder / "cases.py").write_text("")
     (folder / "scatters.h").write_text(
-        "int scatters_run(const float *x, const int *where, float *y, int n);\n"
+        "int scatters_run(const int *x, const int *where, int *y, int n);\n"
     )
     (folder / "scatters.cu").write_text(
-        SCATTER + 'extern "C" int scatters_run(const float *x, const int *where, float *y, int n)'
+        SCATTER + 'extern "C" int scatters_run(const int *x, const int *where, int *y, int n)'
         " { run(x, where, y, n); return 0; }"
     )
     module = load(folder, sanitize="races")
     with pytest.raises(CaffeRuntimeError, match=rf"{folder}/scatters\.cu:4: "):
-        module.scatters_run(torch.ones(9), torch.zeros(9, dtype=torch.int32), torch.zeros(9), 9)
+        module.scatters_run(*torch.ones(3, 9, dtype=torch.int32).unbind(), 9)
 
 
 @pytest.mark.parametrize(

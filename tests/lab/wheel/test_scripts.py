@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from support.root import ROOT
 
 from lab.wheel.scripts import SCRIPTS, Script, copied, laid_out, outcome, run
@@ -34,6 +35,7 @@ def repository(mirror: Path) -> None:
 
 
 def test_a_script_is_run_twice_and_compared(tmp_path):
+    pytest.importorskip("cv2")
     repository(tmp_path / "mirror")
     script = Script("one/two", "script.py", weights={"a.caffemodel": "a.prototxt"}, texts={"t/a.txt": "x"})
     laid_out(script, tmp_path / "mirror", tmp_path / "given")
