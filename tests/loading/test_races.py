@@ -120,9 +120,7 @@ def test_a_folder(tmp_path):
     folder = tmp_path / "scatters"
     folder.mkdir()
     (folder / "cases.py").write_text("")
-    (folder / "scatters.h").write_text(
-        "int scatters_run(const int *x, const int *where, int *y, int n);\n"
-    )
+    (folder / "scatters.h").write_text("int scatters_run(const int *x, const int *where, int *y, int n);\n")
     (folder / "scatters.cu").write_text(
         SCATTER + 'extern "C" int scatters_run(const int *x, const int *where, int *y, int n)'
         " { run(x, where, y, n); return 0; }"
