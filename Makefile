@@ -17,17 +17,13 @@ CUDA_HOME  ?=
 # GPU architectures: all-major (nvcc's major architectures, for this kind of machine), native (this machine's GPUs), or a
 # list such as "sm_80 sm_90". PTX for newer GPUs is added.
 ARCH       ?= all-major
-# HIP's compiler, for AMD's GPUs. Empty: nothing is built for them.
-HIPCC      ?=
-# Architectures of AMD's GPUs, a list such as "gfx90a gfx942".
-HIP_ARCH   ?= gfx942
 # The processor for the host backend: native (this one), or a level that several machines have, such as x86-64-v3.
 HOST_ARCH  ?= native
 # The folders of layers, separated by ":".
 LAYERS_DIR ?= layers
 # The layers to build: names. Empty: all.
 LAYERS     ?=
-# The backends to build for: host, cuda, hip. Empty: all that have a compiler.
+# The backends to build for: host, cuda. Empty: all that have a compiler.
 BACKENDS   ?=
 # The folder of all build files: build, or LAYERS_DIR/build for a folder of your own.
 BUILD      ?=
@@ -39,7 +35,7 @@ SANITIZE   ?=
 LIMIT      ?= 60
 # V=1 shows the commands.
 V          ?=
-SETTINGS  := PYTHON CXX NVCC CUDA_HOME ARCH HIPCC HIP_ARCH HOST_ARCH LAYERS_DIR LAYERS BACKENDS BUILD CORE SANITIZE LIMIT V
+SETTINGS  := PYTHON CXX NVCC CUDA_HOME ARCH HOST_ARCH LAYERS_DIR LAYERS BACKENDS BUILD CORE SANITIZE LIMIT V
 # Arguments of single targets (make help says which). They are read only from the command line.
 ARGUMENTS := INSTALL LAYER FROM
 TARGETS   := all libraries test bench new loops sanitize lint clean help

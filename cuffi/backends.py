@@ -6,7 +6,7 @@ define them.
 
 from typing import NamedTuple
 
-# torch's names of the processor and of a GPU (also an AMD GPU).
+# torch's names of the processor and of a GPU.
 CPU, GPU = "cpu", "cuda"
 
 
@@ -53,7 +53,6 @@ BACKENDS = {
     for backend in (
         Backend("host", CPU, 1, ("CXX", "HOST_ARCH", "SANITIZE"), rewritten=".cpp"),
         Backend("cuda", GPU, 2, ("NVCC", "ARCH")),
-        Backend("hip", GPU, 10, ("HIPCC", "HIP_ARCH")),
     )
 }
 HOST = next(iter(BACKENDS.values()))

@@ -25,7 +25,7 @@
 #include <type_traits>
 #include <utility>
 
-#if defined(__CUDACC__) || defined(CUDART_VERSION)  // nvcc, hipcc, or g++ for the CUDA library's .cpp files
+#if defined(__CUDACC__) || defined(CUDART_VERSION)  // nvcc, or g++ for the CUDA library's .cpp files
 #include <cuda_runtime.h>
 #else
 #include "host/cuda_runtime.h"

@@ -6,7 +6,6 @@
 #ifndef CAFFE_OLD_WARP_H_
 #define CAFFE_OLD_WARP_H_
 
-#ifndef __HIP__
 template <typename T, typename... Width>
 __device__ inline T __shfl(T value, int source, Width... width) {
   return __shfl_sync(0xffffffffu, value, source, width...);
@@ -23,6 +22,5 @@ template <typename T, typename... Width>
 __device__ inline T __shfl_xor(T value, int lanes, Width... width) {
   return __shfl_xor_sync(0xffffffffu, value, lanes, width...);
 }
-#endif
 
 #endif  // CAFFE_OLD_WARP_H_

@@ -9,7 +9,7 @@ from conftest import ROOT
 from cuffi.backends import BACKENDS
 from tools.make.settings import defaults
 
-NAMED = re.compile(r"""["'](host|cuda|hip)["']|\b_(host|cuda|hip)\.(abi3|json)""")
+NAMED = re.compile(r"""["'](host|cuda)["']|\b_(host|cuda)\.(abi3|json)""")
 CAFFE = (ROOT / "cuffi" / "caffe_layers" / "make" / "recipes.mk").read_text()
 # Where "cuda" is a device of torch, as users write it. Tests, docs and the lab name backends on purpose.
 OTHERS = (

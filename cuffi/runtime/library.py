@@ -23,14 +23,7 @@ OTHERS = (torch.int8, torch.uint8, torch.int16, torch.uint16, torch.uint32, torc
 _DTYPE_NAMES = {dtype: f"CAFFE_{dtype_name(dtype).upper()}" for dtype in (*FLOATING, *INDICES, *OTHERS)}
 
 
-def backends_by_device(version) -> dict[str, Backend]:
-    """The backend for each device type. If two share one, `torch.version` names the one that torch was built for."""
-    first = {backend.device: backend for backend in reversed(BACKENDS.values())}
-    built = {backend.device: backend for backend in BACKENDS.values() if getattr(version, backend.name, None)}
-    return first | built
-
-
-_BY_DEVICE = backends_by_device(torch.version)
+_BY_DEVICE = {backend.device: backend for backend in BACKENDS.values()}
 
 
 def backend_of(device: torch.device) -> Backend:

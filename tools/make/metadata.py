@@ -18,8 +18,6 @@ from .. import files
 from .backends import BACKENDS
 from .settings import ROOT
 
-# The name that hipcc gives each piece of its device code.
-_HIP_CODE = re.compile(rb"hipv4-amdgcn-amd-amdhsa--(gfx[\w:+-]+)")
 # nvcc's container of device code: a header, and for each architecture an entry, PTX or an ELF file.
 _FATBIN = struct.pack("<I", 0xBA55ED50)
 _KINDS = {1: "compute", 2: "sm"}
@@ -39,8 +37,7 @@ def architectures(library: bytes) -> list[str]:
             found.add((_KINDS[kind], number))
             entry += head + length
         at = library.find(_FATBIN, at + 4)
-    of_nvcc = [f"{kind}_{number}" for kind, number in sorted(found, key=lambda f: (f[0] == "compute", f[1]))]
-    return of_nvcc + sorted(name.decode() for name in set(_HIP_CODE.findall(library)))
+    return [f"{kind}_{number}" for kind, number in sorted(found, key=lambda f: (f[0] == "compute", f[1]))]
 
 
 def compilers(library: bytes, nvcc: str) -> list[str]:

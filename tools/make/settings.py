@@ -69,8 +69,6 @@ class Settings:
         self.cuda_home = value["CUDA_HOME"]
         self.wanted_nvcc = value["NVCC"].strip()
         self.arch = self._words(value["ARCH"], "ARCH")
-        self.hipcc = optional(value["HIPCC"].strip(), "HIPCC")
-        self.hip_arch = self._words(value["HIP_ARCH"], "HIP_ARCH")
         self.host_arch = self._words(value["HOST_ARCH"], "HOST_ARCH")
         self.sanitize = value["SANITIZE"].strip()
         if self.sanitize not in ("", "1", "races"):

@@ -46,11 +46,3 @@ cuda_kernel  = $(call step,NVCC,$(1),$@.log,\
 ifdef CORE_cuda
 $(call remember,$(BUILD)/cuda.caffe.flags $(CORE_cuda)/caffe.flags,$(NVCC) $(cuda_CAFFE) $(CXX) $(cuda_PLAIN))
 endif
-
-# ------------------------------------------------------------------------------------------ HIP
-hip_CAFFE    = $(hip_NATIVE) $(OF_CAFFE)
-hip_PLAIN    = $(GPU_PLAIN) -Iinclude/hip -idirafter $(HIP_ROOT)/include -D__HIP_PLATFORM_AMD__
-hip_kernel   = $(call step,HIPCC,$(1),$@.log,$(call compile,$(HIP) $(2) $(hip_CAFFE)))
-ifdef CORE_hip
-$(call remember,$(BUILD)/hip.caffe.flags $(CORE_hip)/caffe.flags,$(HIPCC) $(hip_CAFFE) $(CXX) $(hip_PLAIN))
-endif

@@ -121,13 +121,13 @@ def test_the_table(monkeypatch, capsys, for_gpu):
     asked = []
     monkeypatch.setattr(report, "outcomes_of", lambda *given: asked.append(given) or rows)
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    settings = SimpleNamespace(backends=["host", *["cuda", "hip"] * for_gpu])
+    settings = SimpleNamespace(backends=["host", *["cuda"] * for_gpu])
     assert report.show("/layers", ["one", "two"], settings) == rows
     assert asked == [("/layers", ["one", "two"], settings)]
     said = capsys.readouterr().out
     table = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if line[0] == "│"]
     assert table == [["one", "host", "cpu", "1e-7", "3 us"], ["two", "host", "failed", "[/no] such", ""]]
-    assert ("No GPU here: the libraries for CUDA and HIP were not run." in said) == for_gpu
+    assert ("No GPU here: the libraries for CUDA were not run." in said) == for_gpu
 
 
 def test_a_copy_of_the_tree_is_reported_already(tmp_path, monkeypatch):

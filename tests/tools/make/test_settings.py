@@ -26,7 +26,7 @@ def test_defaults():
         "",
         ["host"],
     )
-    assert made.temporary == "build/_tmp" and made.wanted_backends == ["host", "cuda", "hip"]
+    assert made.temporary == "build/_tmp" and made.wanted_backends == ["host", "cuda"]
     assert made.hint() == "make" and made.hint("verify", LAYER="a b") == "make verify LAYER='a b'"
     assert made.suite() == "python test.py" and made.suite("-k x ") == "python test.py -k x"
 
@@ -56,14 +56,12 @@ def test_a_folder_elsewhere(tmp_path):
         ({"CXX": "g++\n"}, "CXX=g++\\n: there is no such program"),
         ({"CXX": "g++ 'x"}, "there is no such program"),
         ({"NVCC": "no-such"}, "NVCC=no-such: there is no such program. NVCC= builds without it"),
-        ({"HIPCC": "no-such"}, "HIPCC=no-such: there is no such program"),
         ({"ARCH": ""}, "ARCH=: expected a name such as native or sm_90"),
         ({"ARCH": "sm_90 $x"}, "expected a name such as native or sm_90"),
-        ({"HIP_ARCH": ";"}, "HIP_ARCH="),
         ({"HOST_ARCH": "a b;"}, "HOST_ARCH="),
         ({"SANITIZE": "2"}, "SANITIZE=2: expected 1 or races"),
         ({"LAYERS": "one class"}, "LAYERS=class"),
-        ({"BACKENDS": "host gpu"}, "BACKENDS=gpu: there are host and cuda and hip"),
+        ({"BACKENDS": "host gpu"}, "BACKENDS=gpu: there are host and cuda"),
         ({"BACKENDS": "cuda"}, "BACKENDS=cuda: there is no compiler: see NVCC"),
     ],
 )
