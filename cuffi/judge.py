@@ -82,7 +82,7 @@ def judge(
             takes = isinstance(program, Script) or program.unbuilt.takes_arguments
             findings = [
                 one
-                if one.kind in NO_VERDICT or (one.place and not takes)
+                if one.kind in NO_VERDICT or ((one.place or one.kind == "launch") and not takes)
                 else replace(one, kind="incomplete", text=one.text + NO_ARGUMENTS)
                 for one in findings
             ]

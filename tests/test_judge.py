@@ -35,6 +35,57 @@ FAMILIES = {
         "k<<<2, 32>>>(a, b);",
         "race",
     ),
+    "fences of all before a barrier, then one atomic": (
+        """__global__ void k(int* a, int* b) {
+  a[blockIdx.x * 32 + threadIdx.x] = 5;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x || atomicAdd(b, 1) != 1) return;
+  __threadfence();
+  for (int i = 0; i < 64; i++) b[1] += a[i];
+}""",
+        "k<<<2, 32>>>(a, b);",
+        "ok",
+    ),
+    "fences of all but one before a barrier, then one atomic": (
+        """__global__ void k(int* a, int* b) {
+  a[blockIdx.x * 32 + threadIdx.x] = 5;
+  if (threadIdx.x != 7) __threadfence();
+  __syncthreads();
+  if (threadIdx.x || atomicAdd(b, 1) != 1) return;
+  __threadfence();
+  for (int i = 0; i < 64; i++) b[1] +=
+    a[i];  // here
+}""",
+        "k<<<2, 32>>>(a, b);",
+        "race",
+    ),
+    "fences of all before the write and a barrier": (
+        """__global__ void k(int* a, int* b) {
+  __threadfence();
+  a[blockIdx.x * 32 + threadIdx.x] = 5;
+  __syncthreads();
+  if (threadIdx.x || atomicAdd(b, 1) != 1) return;
+  __threadfence();
+  for (int i = 0; i < 64; i++) b[1] +=
+    a[i];  // here
+}""",
+        "k<<<2, 32>>>(a, b);",
+        "race",
+    ),
+    "fences of the block before a barrier, then one atomic": (
+        """__global__ void k(int* a, int* b) {
+  a[blockIdx.x * 32 + threadIdx.x] = 5;
+  __threadfence_block();
+  __syncthreads();
+  if (threadIdx.x || atomicAdd(b, 1) != 1) return;
+  __threadfence();
+  for (int i = 0; i < 64; i++) b[1] +=
+    a[i];  // here
+}""",
+        "k<<<2, 32>>>(a, b);",
+        "race",
+    ),
     "block atomics of two blocks": (
         "__global__ void k(int* a, int* b) { if (threadIdx.x == 0)\n  atomicAdd_block(a, 1); }  // here",
         "k<<<2, 32>>>(a, b);",
@@ -463,8 +514,12 @@ def test_a_launch_that_is_refused(tmp_path):
     file = tmp_path / "k.cu"
     file.write_text(HEAD + "__global__ void k() {}\nint main() { k<<<1, 2048>>>(); }\n")
     said = judge([file])
-    assert said["verdict"] == "incomplete"
+    assert said["verdict"] == "launch" and "2048 threads" in said["findings"][0]["text"]
     assert any("k: a launch was refused" in why and "2048 threads" in why for why in said["not_run"])
+    file.write_text(file.read_text().replace("(); }\n", "(); return cudaGetLastError() == cudaSuccess; }\n"))
+    assert judge([file])["verdict"] == "incomplete"  # the program has asked, and nothing ran
+    file.write_text(file.read_text().replace("main() {", "main() { k<<<1, 32>>>();"))
+    assert judge([file])["verdict"] == "ok"
 
 
 def test_signed_overflow_wraps_as_on_a_gpu(tmp_path):

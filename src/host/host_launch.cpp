@@ -799,6 +799,7 @@ int multiprocessor_count() {
 }
 
 cudaError_t last_error(bool clear) {
+  RaceFinder::asked_for_errors();
   const cudaError_t error = pending_error;
   if (clear) pending_error = cudaSuccess;
   return error;
@@ -1019,6 +1020,7 @@ unsigned int warp_ballot(unsigned int mask, int predicate) { return runner.warp_
 extern "C" void caffe_set_num_threads(int count) { cuda_host::thread_limit = count; }
 
 const char* caffe_take_launch_problem() {
+  cuda_host::RaceFinder::asked_for_errors();
   const cudaError_t error = std::exchange(cuda_host::pending_error, cudaSuccess);
   if (std::exchange(cuda_host::next_launch.pending, false)) return cuda_host::kLostLaunch;
   return error == cudaErrorInvalidConfiguration ? cuda_host::why_refused() : nullptr;

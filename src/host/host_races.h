@@ -9,7 +9,8 @@
 //   a thread of its block, if a __syncthreads() lies between them;
 //   a thread of its warp, also if a __syncwarp() with both lanes in its mask lies between them;
 //   another thread, if that thread then called a fence and an atomic operation, and this one has since used an atomic
-//   operation on the same memory. (Blocks find out in this way which one is last.) __threadfence_block() and
+//   operation on the same memory. (Blocks find out in this way which one is last.) The fence may lie before a barrier of
+//   the block, and the atomic operation, of one thread, behind it. __threadfence_block() and
 //   atomicX_block() order threads of one block only. Who takes a lock, by atomicCAS or atomicExch, needs a fence then.
 //
 // So the result does not depend on the order in which the launcher runs the threads. One thing does: who takes a lock
@@ -52,6 +53,7 @@ struct RaceFinder {
   void barrier_skipped(int, int, const void*) {}
   void fault(const void*, const char*) {}
   void refused(const char*, const char*) {}
+  static void asked_for_errors() {}
   void watch_block(int64_t, int64_t) {}
 };
 }  // namespace cuda_host
@@ -112,7 +114,7 @@ class RaceFinder {
 
   void begin_block(int64_t block) {
     block_ = static_cast<uint32_t>(block);
-    barrier_ = 0;
+    barrier_ = fenced_ = 0;
     block_acquired_ = {};
     threads_.clear();
     threads_.resize(block_threads_);
@@ -141,10 +143,13 @@ class RaceFinder {
 
   void block_barrier() {
     barrier_ = ++now_;
+    bool all_fenced = true;
     for (Thread& thread : threads_) {
+      all_fenced &= !thread.unfenced;
       if (thread.acquired) block_acquired_.join(*thread.acquired);
       thread.acquired.reset();
     }
+    if (all_fenced) fenced_ = barrier_;
   }
   void begin_warp_barrier() { ++now_; }
   // Everything that the lanes of `mask` did before comes before what this thread does next.
@@ -164,7 +169,7 @@ class RaceFinder {
     if (!running_) return;
     Thread& own = threads_[thread_];
     own.block_fence = ++now_;
-    if (!block_only) own.fence = now_;
+    if (!block_only) own.fence = now_, own.unfenced = false;
     if (!own.waiting || (block_only && own.waiting_from != block_)) return;
     if (!own.acquired) own.acquired.reset(new Clock);
     own.acquired->join(*own.waiting);
@@ -188,10 +193,19 @@ class RaceFinder {
     pause();
     tell("fault", pc ? offset_of(pc) : place_, "%s", why);
   }
-  // A launch that CUDA would refuse.
+  // A launch that CUDA would refuse. If the program asks for no error until it ends, that is its mistake.
   void refused(const char* kernel, const char* why) {
     if (said_refused_.insert(kernel).second) write_line("left\t%s\tlaunch\t%s\n", kernel, why);
+    static struct AtEnd {
+      RaceFinder* finder;
+      ~AtEnd() {
+        for (const auto& [its, text] : unasked())
+          finder->write_line("refused\t%s\t%s\n", its.c_str(), text.c_str());
+      }
+    } at_end{this};
+    unasked()[kernel] = why;
   }
+  static void asked_for_errors() { unasked().clear(); }
   // Watch this block, or only its atomic operations, by which others wait for it.
   void watch_block(int64_t block, int64_t blocks) {
     static const int64_t most = number_of("CAFFE_RACES_BLOCKS", INT64_MAX);
@@ -234,6 +248,7 @@ class RaceFinder {
       tell("constant", place_, "writes a __constant__ variable, which only the host may");
     bool told = false;
     for_cells(own, [&](Cell& cell) { told = check(cell, own, told); });
+    if (kind == kWrite && !shared) threads_[thread_].unfenced = true;
     if (kind == kWrite) {  // last, because the memory may not be there
       pending_.bytes = std::min(bytes, sizeof pending_.before);
       const volatile unsigned char* from = static_cast<const unsigned char*>(memory);
@@ -352,7 +367,7 @@ class RaceFinder {
   };
   struct Thread {
     uint32_t fence = 0, block_fence = 0, waiting_from = 0;
-    bool ended = false;
+    bool ended = false, unfenced = false;             // has it written since its last fence?
     std::unique_ptr<Clock> acquired, waiting;         // waiting: until a fence
     std::vector<std::pair<Stamp, Access> > doubtful;  // reads that are races if no atomic operation follows
   };
@@ -589,9 +604,9 @@ class RaceFinder {
       if (mine != found->second.blocks.end()) into->join(mine->second);
       if (takes_lock) own.waiting_from = found->second.from;
     }
-    if (!own.block_fence || kind == kAtomicRead) return;
+    if ((!own.block_fence && !fenced_) || kind == kAtomicRead) return;
     Released& released = released_[memory];
-    if (own.fence && !block_only_) publish(released.all, own.fence);
+    if ((own.fence || fenced_) && !block_only_) publish(released.all, own.fence);
     publish(released.blocks[block_], own.block_fence);
     released.from = block_;
   }
@@ -599,7 +614,7 @@ class RaceFinder {
     const Thread& own = threads_[thread_];
     clock.join(block_acquired_);
     if (own.acquired) clock.join(*own.acquired);
-    Clock::later(clock.blocks[block_], std::min(barrier_, fence));
+    Clock::later(clock.blocks[block_], std::max(fenced_, std::min(barrier_, fence)));
     Clock::later(clock.threads[own_number()], fence);
     const uint32_t first = own_number() - thread_ % 32;
     for (int lane = 0; lane < 32; ++lane)
@@ -716,6 +731,11 @@ class RaceFinder {
     std::set<std::string> ran;
     std::set<std::tuple<std::string, uint32_t, uint32_t> > told;
   };
+  // By kernel, why launches were refused since the program last asked for errors.
+  static std::map<std::string, std::string>& unasked() {
+    static auto* const all = new std::map<std::string, std::string>;
+    return *all;
+  }
   static Log& log_of_now() {
     static Log log;
     const char* path = getenv("CAFFE_RACES");
@@ -775,6 +795,7 @@ class RaceFinder {
   const char* kernel_ = "";
   int64_t block_threads_ = 1, accesses_ = 0;
   uint32_t block_ = 0, now_ = 1, barrier_ = 0, place_ = 0;
+  uint32_t fenced_ = 0;  // the last barrier before which each thread had called a fence after what it wrote
   int thread_ = 0;
   std::string library_;
   uintptr_t library_start_ = 0, last_number_ = 0;

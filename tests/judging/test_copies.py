@@ -17,6 +17,26 @@ int main() {{
 }}
 """
 READ = "__global__ void k(int* a, int* b) { b[threadIdx.x] = a[threadIdx.x]; }"
+ASYNC = """#include <cuda_pipeline.h>
+__global__ void k(int* a, int* b) {{
+  __shared__ int s[64];
+  const int t = threadIdx.x;
+  __pipeline_memcpy_async(&s[t], &a[t], 4);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  {barrier}
+  b[t] = s[63 - t];
+}}"""
+GROUP = """#include <cooperative_groups.h>
+#include <cooperative_groups/memcpy_async.h>
+namespace cg = cooperative_groups;
+__global__ void k(int* a, int* b) {{
+  __shared__ int s[64];
+  auto block = cg::this_thread_block();
+  cg::memcpy_async(block, s, a, sizeof s);
+  {wait}
+  b[threadIdx.x] = s[63 - threadIdx.x];
+}}"""
 CASES = {
     "memset by all": (
         "__global__ void k(int* a, int* b) { memset(a, threadIdx.x + 1, b[0] + 4); }",
@@ -33,6 +53,18 @@ CASES = {
         "k<<<1, 2>>>(a, b);",
         "race",
     ),
+    "an asynchronous copy": (
+        ASYNC.format(barrier="__syncthreads();"),
+        "k<<<1, 64>>>(a, b);",
+        "ok",
+    ),
+    "an asynchronous copy without a barrier": (ASYNC.format(barrier=""), "k<<<1, 64>>>(a, b);", "race"),
+    "a copy by a group": (
+        GROUP.format(wait="cg::wait(block);"),
+        "k<<<1, 64>>>(a, b);",
+        "ok",
+    ),
+    "a copy by a group that nobody waits for": (GROUP.format(wait=""), "k<<<1, 64>>>(a, b);", "race"),
     "memcpy of own elements": (
         "__global__ void k(int* a, int* b) { memcpy(a + threadIdx.x, b + threadIdx.x, b[0] + 4); }",
         "k<<<1, 32>>>(a, b);",

@@ -103,7 +103,7 @@ class Mistake:
     Attributes:
         kernel, place, line, thread: as in LaneRead.
         kind: 'unset' (a read of memory that nothing has written), 'barrier' (threads of the block have ended before
-            it), 'constant' (a write to a __constant__ variable) or 'fault'.
+            it), 'constant' (a write to a __constant__ variable), 'fault' or 'launch' (CUDA refuses it; no place).
         text: what the thread does.
         is_warning: CUDA allows it: a barrier waits for the threads that have not ended.
     """
@@ -118,6 +118,8 @@ class Mistake:
 
     def __str__(self) -> str:
         block, thread = self.thread
+        if not self.place:
+            return f"{self.kind} of kernel {self.kernel}: {self.text}"
         return (
             f"{self.kind} in kernel {self.kernel}: {self.text}\n"
             f"    {self.place}: thread {thread} of block {block}: {self.line}"
@@ -202,6 +204,10 @@ def parse(text: str) -> tuple[list[Race | LaneRead | Mistake], set[str], list[st
                 what += ", and CUDA's barriers do not wait for it" if allowed else IN_A_CONDITION
             thread = divmod(int(thread), int(size))
             races.setdefault((kernel, kind, place), Mistake(kernel, place, line, thread, kind, what, allowed))
+        elif word == "refused":
+            kernel, why = said
+            what = f"CUDA refuses it, and the program does not ask for the error: {why}"
+            races.setdefault((kernel, word), Mistake(kernel, "", "", (0, 0), "launch", what))
         elif word == "race":
             library, kernel, what, space, *rest = said
             first, second, one, other, size, element, width = (int(n, 0) for n in rest)
