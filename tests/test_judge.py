@@ -35,57 +35,6 @@ FAMILIES = {
         "k<<<2, 32>>>(a, b);",
         "race",
     ),
-    "fences of all before a barrier, then one atomic": (
-        """__global__ void k(int* a, int* b) {
-  a[blockIdx.x * 32 + threadIdx.x] = 5;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x || atomicAdd(b, 1) != 1) return;
-  __threadfence();
-  for (int i = 0; i < 64; i++) b[1] += a[i];
-}""",
-        "k<<<2, 32>>>(a, b);",
-        "ok",
-    ),
-    "fences of all but one before a barrier, then one atomic": (
-        """__global__ void k(int* a, int* b) {
-  a[blockIdx.x * 32 + threadIdx.x] = 5;
-  if (threadIdx.x != 7) __threadfence();
-  __syncthreads();
-  if (threadIdx.x || atomicAdd(b, 1) != 1) return;
-  __threadfence();
-  for (int i = 0; i < 64; i++) b[1] +=
-    a[i];  // here
-}""",
-        "k<<<2, 32>>>(a, b);",
-        "race",
-    ),
-    "fences of all before the write and a barrier": (
-        """__global__ void k(int* a, int* b) {
-  __threadfence();
-  a[blockIdx.x * 32 + threadIdx.x] = 5;
-  __syncthreads();
-  if (threadIdx.x || atomicAdd(b, 1) != 1) return;
-  __threadfence();
-  for (int i = 0; i < 64; i++) b[1] +=
-    a[i];  // here
-}""",
-        "k<<<2, 32>>>(a, b);",
-        "race",
-    ),
-    "fences of the block before a barrier, then one atomic": (
-        """__global__ void k(int* a, int* b) {
-  a[blockIdx.x * 32 + threadIdx.x] = 5;
-  __threadfence_block();
-  __syncthreads();
-  if (threadIdx.x || atomicAdd(b, 1) != 1) return;
-  __threadfence();
-  for (int i = 0; i < 64; i++) b[1] +=
-    a[i];  // here
-}""",
-        "k<<<2, 32>>>(a, b);",
-        "race",
-    ),
     "block atomics of two blocks": (
         "__global__ void k(int* a, int* b) { if (threadIdx.x == 0)\n  atomicAdd_block(a, 1); }  // here",
         "k<<<2, 32>>>(a, b);",

@@ -23,6 +23,7 @@ ROOMS = {
         "cuffi/runtime/", "cuffi/loading/", "cuffi/backends.py", "cuffi/edge.py", "cuffi/folders.py",
         "cuffi/packages.py", "tools/", "build_ffi.py", "src/", "include/", "layers/",
     ),
+    "judge": ("cuffi/judging/", "cuffi/judge.py", "cuffi/run.py"),
     "top": ("cuffi/",),
     "lab": ("lab/",),
 }  # fmt: skip
@@ -33,8 +34,9 @@ KNOWS = {
     "caffe_layers": {"toolkit", "caffe_files", "base"},
     "nets": {"caffe_files", "base"},
     "old_torch": {"toolkit", "base"},
-    "top": {"base", "caffe_files", "toolkit", "caffe_layers", "nets", "old_torch"},
-    "lab": {"base", "caffe_files", "toolkit", "caffe_layers", "nets", "old_torch", "top"},
+    "judge": {"toolkit", "base"},
+    "top": {"base", "caffe_files", "toolkit", "caffe_layers", "nets", "old_torch", "judge"},
+    "lab": {"base", "caffe_files", "toolkit", "caffe_layers", "nets", "old_torch", "judge", "top"},
 }
 WINGS = ("caffe_layers", "nets", "old_torch")
 
@@ -121,6 +123,9 @@ def test_no_import_points_up():
         ("cuffi/old_torch/ffi/x.py", "import build_ffi", False),
         ("cuffi/caffe_layers/call/x.py", "from ...nets.net import registry", True),
         ("cuffi/base/x.py", "from ..backends import GPU", True),
+        ("cuffi/judging/x.py", "from tools.cuda.rewrite import rewrite_unit", False),
+        ("cuffi/judging/x.py", "from ..old_torch import cpp_extension", True),
+        ("cuffi/runtime/x.py", "from ..judge import judge", True),
         ("cuffi/commands/x.py", "import lab.fuzz", True),
     ],
 )
