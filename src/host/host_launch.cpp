@@ -626,6 +626,7 @@ double Team::walk(int64_t own, double most) {
   double seconds = 0;
   signals::install();
   const int64_t shares = static_cast<int64_t>(share_.size());
+  race_finder.take_turn();
   try {
     guarded(kernel_, [&] {
       for (int64_t turn = 0; turn < shares; ++turn) {
@@ -642,6 +643,7 @@ double Team::walk(int64_t own, double most) {
     in_kernel = false;
     if (!stopped_.exchange(true)) thrown_ = std::current_exception();
   }
+  race_finder.end_turn();
   team = outer;
   return seconds;
 }
@@ -674,7 +676,7 @@ bool Team::help() {
     std::lock_guard<std::mutex> lock(mutex_);
     threads = threads_.size();
   }
-  if (!RaceFinder::kOn && threads < kMostBlocksAtOnce && start(0)) return true;
+  if (threads < kMostBlocksAtOnce && start(0)) return true;
   return waiting < threads + 1;  // one of them may end
 }
 
@@ -753,13 +755,14 @@ void BlockRunner::stalled() {
   if (seconds < kHelpAfter) return std::this_thread::yield();
   if (team && !waits_) waits_ = true, ++team->waiting;
   if (team && !team->help() && seconds > kFullAfter)
-    fail(*kernel_, std::string("its blocks wait for each other, and the host runs ") +
-                       (RaceFinder::kOn ? "one after the other to find races"
-                                        : "no more than " + std::to_string(kMostBlocksAtOnce) + " at once"));
+    fail(*kernel_, "its blocks wait for each other, and the host runs no more than " +
+                       std::to_string(kMostBlocksAtOnce) + " at once");
   if (seconds > kLostAfter)
     fail(*kernel_, "all threads of a block have waited in loops for " +
                        std::to_string(static_cast<int>(kLostAfter)) + " s, and nobody ends their waiting");
+  race_finder.end_turn();
   std::this_thread::sleep_for(std::chrono::microseconds(50));
+  race_finder.take_turn();
 }
 
 void BlockRunner::goes_on() {
@@ -776,7 +779,9 @@ void BlockRunner::grid_barrier(Place place) {
   block_barrier(0, place);
   if (flat() == 0) {
     const int64_t blocks = int64_t(gridDim.x) * gridDim.y * gridDim.z, barrier = team->grid_barriers;
-    if (++team->at_grid_barrier == blocks) {
+    const bool comes_last = ++team->at_grid_barrier == blocks;
+    if (comes_last) {
+      race_finder.grid_barrier(true);
       team->at_grid_barrier = 0;
       ++team->grid_barriers;
     } else {
@@ -785,6 +790,7 @@ void BlockRunner::grid_barrier(Place place) {
       begin_code();
       while (team->grid_barriers == barrier) spin();
     }
+    if (!comes_last) race_finder.grid_barrier(false);
   }
   block_barrier(0, place);
 }
@@ -918,10 +924,14 @@ void launch(Kernel& kernel, size_t body_bytes, const Run& run) {
   blockDim = block;
   struct Launched {
     void* const lock = caffe_unlock ? caffe_unlock() : nullptr;
-    Launched() { interrupted = false, signals::launching = true; }
+    Launched() {
+      race_finder.one_launch(true);
+      interrupted = false, signals::launching = true;
+    }
     ~Launched() {
       signals::launching = in_kernel = false;
       race_finder.end_launch();
+      race_finder.one_launch(false);
       if (lock) caffe_relock(lock);
     }
   } launched;

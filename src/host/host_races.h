@@ -16,6 +16,9 @@
 // So the result does not depend on the order in which the launcher runs the threads. One thing does: who takes a lock
 // last is not seen to be late. A second run, with CAFFE_RACES_BACKWARDS, starts with the last thread.
 //
+// Blocks that wait for each other have host threads of their own, as elsewhere. They take turns: one runs, until all its
+// threads wait. Each host thread has a finder with what it knows of its block; the rest is common.
+//
 // These are no races: two atomic operations, unless they are for two blocks only; a plain read of what others change by
 // atomics, if the thread then changes it by an atomic, too (loops of atomicCAS begin so), or if it is volatile; a write
 // of the value that is there. Threads do not share their stacks, and blocks do not share shared memory.
@@ -36,6 +39,7 @@
 namespace cuda_host {
 struct RaceFinder {
   static constexpr bool kOn = false;
+  void one_launch(bool) {}
   void begin_launch(const char*, int64_t, const void*, size_t) {}
   void end_launch() {}
   void stacks_are(const void*, size_t) {}
@@ -45,6 +49,7 @@ struct RaceFinder {
   void run_as(int) {}
   void pause() {}
   void block_barrier() {}
+  void grid_barrier(bool) {}
   void begin_warp_barrier() {}
   void warp_barrier(int, unsigned int) {}
   void fence() {}
@@ -55,6 +60,8 @@ struct RaceFinder {
   void refused(const char*, const char*) {}
   static void asked_for_errors() {}
   void watch_block(int64_t, int64_t) {}
+  void take_turn() {}
+  void end_turn() {}
 };
 }  // namespace cuda_host
 
@@ -66,8 +73,10 @@ struct RaceFinder {
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -84,6 +93,8 @@ class RaceFinder {
   static constexpr bool kOn = true;
   enum Kind { kRead, kWrite, kVolatileRead, kAtomicRead, kAtomic, kAtomicWrite };
 
+  // Launches of several host threads come one after the other.
+  void one_launch(bool begins) { begins ? common().launch.lock() : common().launch.unlock(); }
   void begin_launch(const char* kernel, int64_t block_threads, const void* body, size_t body_bytes) {
     kernel_ = kernel;
     block_threads_ = block_threads;
@@ -113,8 +124,10 @@ class RaceFinder {
   }
 
   void begin_block(int64_t block) {
+    if (!static_shared_.memory)
+      dl_iterate_phdr(&find_static_shared, this);  // another host thread than the launching one
     block_ = static_cast<uint32_t>(block);
-    barrier_ = fenced_ = 0;
+    barrier_ = fenced_ = grid_barrier_ = 0;
     block_acquired_ = {};
     threads_.clear();
     threads_.resize(block_threads_);
@@ -150,6 +163,11 @@ class RaceFinder {
       thread.acquired.reset();
     }
     if (all_fenced) fenced_ = barrier_;
+  }
+  // A block has come to the grid's barrier, as the last one; or it goes on, and so have all come.
+  void grid_barrier(bool comes_last) {
+    if (comes_last) grid_time_ = ++now_;
+    grid_barrier_ = grid_time_;
   }
   void begin_warp_barrier() { ++now_; }
   // Everything that the lanes of `mask` did before comes before what this thread does next.
@@ -216,6 +234,20 @@ class RaceFinder {
     has_unwatched_ = true;
     if (said_unwatched_.insert(kernel_).second)
       write_line("left\t%s\tblocks\t%lld\n", kernel_, static_cast<long long>(blocks - most));
+  }
+
+  // Only the host thread whose turn it is runs threads of a kernel.
+  void take_turn() {
+    const RaceFinder* nobody = nullptr;
+    while (!common().turn.compare_exchange_weak(nobody, this)) {
+      nobody = nullptr;
+      const timespec a_moment{0, 50000};
+      nanosleep(&a_moment, nullptr);
+    }
+  }
+  void end_turn() {
+    const RaceFinder* own = this;
+    common().turn.compare_exchange_strong(own, nullptr);
   }
 
   // A shuffle of this thread, called at `pc`, reads from a lane that takes no part in it.
@@ -421,7 +453,7 @@ class RaceFinder {
 
   bool ordered(const Stamp& before, bool shared) const {
     const uint32_t own = own_number();
-    if (before.thread == kNobody || before.thread == own) return true;
+    if (before.thread == kNobody || before.thread == own || before.time < grid_barrier_) return true;
     const uint32_t block = static_cast<uint32_t>(before.thread / block_threads_);
     if (block != block_) {
       if (shared) return true;  // shared memory of another block
@@ -791,26 +823,53 @@ class RaceFinder {
                second.shared ? -1LL : static_cast<long long>((at - base) / unit), second.bytes);
   }
 
-  bool running_ = false, block_only_ = false, watched_ = true, has_unwatched_ = false;
-  const char* kernel_ = "";
-  int64_t block_threads_ = 1, accesses_ = 0;
-  uint32_t block_ = 0, now_ = 1, barrier_ = 0, place_ = 0;
+  // What the host threads of a launch share, and what the process keeps.
+  struct Common {
+    std::mutex launch;
+    std::atomic<const RaceFinder*> turn{nullptr};
+    bool has_unwatched = false;
+    const char* kernel = "";
+    int64_t block_threads = 1, accesses = 0;
+    uint32_t now = 1, grid_time = 0;
+    std::string library;
+    uintptr_t library_start = 0, last_number = 0;
+    size_t library_bytes = 0, cells = 0;
+    std::set<uintptr_t> guards;  // by their places in static_shared_
+    std::set<std::string> said_unwatched, said_full, said_refused;
+    std::vector<uintptr_t> pointers;
+    std::unordered_map<const void*, Released> released;
+    std::unordered_map<uintptr_t, Page> pages;
+    Page* last_page = nullptr;
+  };
+  static Common& common() {
+    static Common* const all = new Common;  // lives as long as the process
+    return *all;
+  }
+  bool& has_unwatched_ = common().has_unwatched;
+  const char*& kernel_ = common().kernel;
+  int64_t &block_threads_ = common().block_threads, &accesses_ = common().accesses;
+  uint32_t &now_ = common().now, &grid_time_ = common().grid_time;
+  std::string& library_ = common().library;
+  uintptr_t &library_start_ = common().library_start, &last_number_ = common().last_number;
+  size_t &library_bytes_ = common().library_bytes, &cells_ = common().cells;
+  std::set<uintptr_t>& guards_ = common().guards;
+  std::set<std::string>&said_unwatched_ = common().said_unwatched, &said_full_ = common().said_full,
+  &said_refused_ = common().said_refused;
+  std::vector<uintptr_t>& pointers_ = common().pointers;
+  std::unordered_map<const void*, Released>& released_ = common().released;
+  std::unordered_map<uintptr_t, Page>& pages_ = common().pages;
+  Page*& last_page_ = common().last_page;
+
+  bool running_ = false, block_only_ = false, watched_ = true;
+  uint32_t block_ = 0, barrier_ = 0, place_ = 0;
   uint32_t fenced_ = 0;  // the last barrier before which each thread had called a fence after what it wrote
+  uint32_t grid_barrier_ = 0;  // when the last barrier of the grid opened that this block has passed
   int thread_ = 0;
-  std::string library_;
-  uintptr_t library_start_ = 0, last_number_ = 0;
-  size_t library_bytes_ = 0, cells_ = 0;
-  std::set<uintptr_t> guards_;  // by their places in static_shared_
-  std::set<std::string> said_unwatched_, said_full_, said_refused_;
   std::vector<bool> static_written_, dynamic_written_;
   Range stacks_, dynamic_shared_, static_shared_;
-  std::vector<uintptr_t> pointers_;
   std::vector<Thread> threads_;
   std::vector<Row> rows_;
   Clock block_acquired_;
-  std::unordered_map<const void*, Released> released_;
-  std::unordered_map<uintptr_t, Page> pages_;
-  Page* last_page_ = nullptr;
   Pending pending_;
 };
 

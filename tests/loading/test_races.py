@@ -1,5 +1,7 @@
 """load_inline and load with sanitize="races": a call whose kernel races raises, with both lines."""
 
+import threading
+
 import pytest
 import torch
 
@@ -114,6 +116,29 @@ def test_each_call_of_an_operator_is_watched():
         scatter(x, apart)
     with pytest.raises(CaffeRuntimeError, match=r"scatter_?.*: element 7 \(4 bytes\) is written, then read"):
         scatter(x, torch.full_like(apart, 7))
+
+
+def test_launches_of_several_threads_are_told_apart():
+    module = load_inline("scatters", SCATTER, sanitize="races")
+    apart = torch.arange(50, dtype=torch.int32)
+    told = []
+
+    def launch(number):
+        where = torch.full_like(apart, 7) if number % 2 else apart
+        for _ in range(20):
+            y = torch.zeros_like(apart)
+            try:
+                module.scatter(torch.ones_like(apart), where, y, 50)
+            except CaffeRuntimeError:
+                told.append(number)
+            assert y.sum() == 50
+
+    threads = [threading.Thread(target=launch, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(told) == [1] * 20 + [3] * 20
 
 
 def test_a_folder(tmp_path):
