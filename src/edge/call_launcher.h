@@ -67,7 +67,7 @@ class Formula {
     if (step == kAdd) return !__builtin_add_overflow(*to, last, to);
     if (step == kSubtract) return !__builtin_sub_overflow(*to, last, to);
     if (step == kMultiply) return !__builtin_mul_overflow(*to, last, to);
-    if (last == 0 || last == -1) return false;
+    if (last == 0 || (last == -1 && *to == INT64_MIN)) return false;
     const int64_t rounded = *to / last;  // Python rounds down, C++ towards 0
     *to = rounded - (*to % last != 0 && (*to < 0) != (last < 0));
     return true;
