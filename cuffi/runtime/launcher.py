@@ -16,13 +16,14 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from ..backends import BACKENDS
-from ..base.errors import PLAIN, CaffeRuntimeError, CaffeTypeError, dtype_name
+from ..base.errors import PLAIN, CaffeRuntimeError, CaffeTypeError, describe, dtype_name
 from ..base.tracing import explain_onnx, is_recorded, launches
 from . import extension
 from .checks import Checks
 from .extension import DTYPES
 from .launcher_operator import register
 from .library import INDICES, Libraries, backend_of
+from .padding import Padding
 from .passed import in_order
 from .planning import STREAM_VALUE, Launched, watcher
 
@@ -262,7 +263,7 @@ class Launcher:
         result = self.call.attempt(*arguments)
         if result is NotImplemented:
             self._attach(first.device)
-            result = self.call.attempt(*arguments)
+            result = self._first_call(arguments)
         if result is NotImplemented:
             self._check_extents({n: a for (_, n), a in zip(self.passed, arguments, strict=True)})
             raise CaffeRuntimeError(
@@ -270,6 +271,23 @@ class Launcher:
             )
         if (watching := watcher()) and not self.returns_number:
             watching.launches.append(self._launched(arguments))
+        return result
+
+    def _first_call(self, arguments: tuple):
+        """C's result, or an error if it wrote beside a tensor."""
+        written = {
+            name: a
+            for (kind, name), a in zip(self.passed, arguments, strict=True)
+            if isinstance(a, Tensor) and kind.endswith("*") and not is_const(kind)
+        }
+        padding = Padding(written)
+        result = self.call.attempt(*arguments)
+        if place := padding.changed():
+            raise CaffeRuntimeError(
+                f"{self.checks.name}: {place[0]}: {self.function} wrote {place[1]}, to memory that is not this "
+                f"tensor's ({describe(written[place[0]])}). Compare the kernel's indices with the tensor's size; in a "
+                "layer's folder `make sanitize` names the line. Only the first call is watched"
+            )
         return result
 
     def _launched(self, arguments: tuple) -> Launched:
