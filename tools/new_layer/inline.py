@@ -15,6 +15,7 @@ import re
 import sys
 from pathlib import Path
 
+from ..cuda.analysis import Unit
 from ..cuda.outline import Function
 from ..cuda.source import Source
 from ..cuda.tokens import mask
@@ -160,9 +161,11 @@ def completed(
         )  # fmt: skip
     comment = "// Made by load_inline: a launcher for each kernel."
     constants = "\n".join(file.constants_elsewhere)
-    if constants:  # nvcc takes an extern __constant__ itself for the definition
-        constants = f"#ifdef CAFFE_HOST_BACKEND\n{constants}\n#endif"
-    added = "\n\n".join(["", comment, *filter(None, [constants]), *definitions(launchers)]) + "\n"
+    if constants:  # if it compiles the file alone, nvcc takes an extern __constant__ for the definition
+        constants = f"#if defined(CAFFE_HOST_BACKEND) || defined(__CUDACC_RDC__)\n{constants}\n#endif"
+    filled = {name for launcher in launchers for name in launcher.symbols}
+    constants += "\n".join(["", *(text for name, text in file.of_others.items() if name in filled)])
+    added = "\n\n".join(["", comment, *filter(None, [constants.strip()]), *definitions(launchers)]) + "\n"
     heads = {function.name: function for function in source.functions if function.is_kernel}
     said = {name: "".join(f"{line}\n" for _, line in said_above(source, f)) for name, f in heads.items()}
     header = "".join(f"{said[launcher.kernel.name]}{launcher.declaration()}\n" for launcher in launchers)
@@ -188,7 +191,7 @@ def given_macros(file: Path) -> list[str]:
 def main(path: str) -> int:
     file = Path(path)
     try:
-        others = [Source(read(str(other)), str(other)) for other in file.parent.glob("*.cu") if other != file]
+        others = [Unit(read(str(other)), str(other)) for other in file.parent.glob("*.cu") if other != file]
         given = given_instances(file), given_macros(file), others
         header, text, without = completed(file.stem, read(path), path, *given)
     except NothingExported as why:
