@@ -186,6 +186,42 @@ def test_a_given_macro_names_another_header_than_the_file(project):
         assert y.item() == expected
 
 
+HEADS = """
+#if defined(CUDA)
+#if defined(FAST)
+__global__ void fast
+#else
+__global__ void slow
+#endif
+#else
+void plain
+#endif
+  (float* x, int n) {
+  int i = threadIdx.x;
+#ifdef FAST
+  if (i < n) x[i] *= 3;
+#else
+  if (i < n) x[i] *= 2;
+#endif
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("macros", "name", "times"), [({"CUDA": ""}, "slow", 2), ({"CUDA": 1, "FAST": 0}, "fast", 3)]
+)
+def test_a_kernel_whose_name_an_if_chooses(macros, name, times):
+    module, x = load_inline("m", HEADS, backends="host", macros=macros), torch.ones(4)
+    assert dir(module) == ["layer", f"m_{name}"]
+    getattr(module, name)(x, 3, 1, 1, 1, 4, 1, 1)
+    assert x.tolist() == [times] * 3 + [1]
+
+
+def test_a_kernel_that_every_if_leaves_out():
+    with pytest.raises(CaffeBuildError, match=r"its #if leave out .* macros=\{"):
+        load_inline("m", HEADS, backends="host")
+
+
 def test_folders_of_headers(project, tmp_path):
     project("repository/.git/x", "")
     file = project("repository/k.cu", "#include <deep/q.h>\n__global__ void k(int* y) { *y = Q; }\n")

@@ -144,9 +144,10 @@ def completed(
     # With its functions all unfit, a file is a list of kernels. Otherwise build_ffi.py words what is wrong.
     if declarations and not (has_kernels and len(unfit) == len(functions)):
         return header_of(declarations), text, []
+    file = kernels_of(text, path, instances, macros, others)
+    source = file.source
     if unknown := sorted((instances or {}).keys() - {f.name for f in source.functions if f.is_kernel}):
         raise NothingExported(f"instances: it has no kernel {', '.join(unknown)}")
-    file = kernels_of(text, path, instances, macros, others)
     launchers, left_out = make_launchers(name, file)
     if not (launchers or left_out) and source.lexed.imbalances:
         at = source.lexed.imbalances[0].start
@@ -154,10 +155,12 @@ def completed(
     without = [f"a kernel without a launcher: {kernel} {reason}" for kernel, reason in left_out]
     without += [f"{re.search(NAME, text)[0]} is not called from Python: it {why}" for text, why in unfit]
     if not launchers:
+        given = "load_inline(..., macros={...}) has what its makefile defines"
+        hidden = f"; its #if leave out every kernel: {given}" if has_kernels else ""
         why = "; ".join(f"{kernel} {reason}" for kernel, reason in left_out)
         raise NothingExported(
             f"no launcher could be made for its kernels: {why}" if why else
-            'it has neither a function that is `extern "C"` nor a kernel (`__global__`)'
+            'it has neither a function that is `extern "C"` nor a kernel (`__global__`)' + hidden
         )  # fmt: skip
     comment = "// Made by load_inline: a launcher for each kernel."
     constants = "\n".join(file.constants_elsewhere)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from ..cuda.across import foreign_variables
 from ..cuda.analysis import Kernel, Unit
+from ..cuda.conditions import HOST_BUILD, VALUES
 from ..cuda.lexer import Directive, Lexed, Token, items
 from ..cuda.outline import Function, skip_angles, split_commas
 from ..cuda.source import Source
@@ -87,6 +88,8 @@ def kernels_of(
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     unit, others = Unit(text, path, replaced=PROVIDED), list(others)
+    if known := _of_heads(unit, macros):
+        unit = Unit(text, path, defined=HOST_BUILD | known, replaced=PROVIDED)
     defined = {source: macros_defined(source) for source in unit.sources}
     declared = {
         # What other files define counts here, too: a file may choose by a macro for the headers below it.
@@ -158,6 +161,17 @@ def kernels_of(
         },
         instances or {},
     )
+
+
+def _of_heads(unit: Unit, macros: Iterable[str]) -> dict[str, int]:
+    """If #if chooses the head of a kernel: which of the macros that the file asks for are defined."""
+    asked = [d for d in items(unit.main.text) if isinstance(d, Directive) and d.word in CONDITIONALS]
+    kernels = [f for f in unit.main.functions if f.is_kernel]
+    if not any(f.head < d.start < f.body for f in kernels for d in asked):
+        return {}
+    defined = set(macros).union(*map(macros_defined, unit.sources))
+    words = {t.text for d in asked for t in d.tokens if t.kind == "name" and not t.text.startswith("_")}
+    return {word: int(word in defined) for word in words - {"defined", *HOST_BUILD, *VALUES}}
 
 
 def _reached(unit: Unit, others: list[Unit], function: Function) -> dict[Unit, set[str]]:
