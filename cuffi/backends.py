@@ -19,6 +19,7 @@ class Backend(NamedTuple):
         dlpack: DLPack's number of that device type.
         settings: the settings of make on which a build of this backend depends. The first names the compiler.
         rewritten: the suffix that tools/cuda adds to x.cu when it rewrites it.
+        links_devices: do its rules link device code of several files, as <name>_linked?
     """
 
     name: str
@@ -26,6 +27,7 @@ class Backend(NamedTuple):
     dlpack: int
     settings: tuple[str, ...]
     rewritten: str = ""
+    links_devices: bool = False
 
     @property
     def on_host(self) -> bool:
@@ -52,7 +54,7 @@ BACKENDS = {
     backend.name: backend
     for backend in (
         Backend("host", CPU, 1, ("CXX", "HOST_ARCH", "SANITIZE"), rewritten=".cpp"),
-        Backend("cuda", GPU, 2, ("NVCC", "ARCH")),
+        Backend("cuda", GPU, 2, ("NVCC", "ARCH"), links_devices=True),
     )
 }
 HOST = next(iter(BACKENDS.values()))

@@ -27,4 +27,9 @@ through      = $(patsubst -f%,-Xcompiler -f%,$(subst -iquote ,-Xcompiler -iquote
 cuda_native  = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call through,$(2)) \
                  $(cuda_NATIVE) -Xcompiler $(ENDS) $(or $(3),$(cuda_FRONTS))))
 
+# Device code that names functions and variables of other files, and the link of all of them: cuda_linked(name, GPUs).
+cuda_PARTS  := -rdc=true
+cuda_linked = $(call step,NVCC,$(1),$@.log,'$(NVCC)' -dlink $(cuda_NATIVE) $(or $(2),$(cuda_FRONTS)) $(filter %.o,$^) \
+                -o $@.partial && mv $@.partial $@)
+
 $(call remember,$(BUILD)/cuda.flags $(CORE_cuda)/flags,$(NVCC) $(cuda_NATIVE) $(cuda_FRONTS) $(cuda_EACH))

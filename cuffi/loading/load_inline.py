@@ -66,7 +66,7 @@ def load_inline(
             template is compiled for the types of its launches and instantiations, or else for float and double.
         macros: what the project's makefile defines by -D, by name: {"ARRAY_SIZE": 4, "FAST": ""}.
         include_dirs: the folders that the project's makefile gives by -I, for the file of a path.
-        sources: other .cu files of its project, with functions that it calls. On CUDA, they may be of host code alone.
+        sources: other .cu files of its project, with functions that it calls and variables that it names.
 
     Returns:
         A module with the functions, and `layer`, the Layer for `operator`. Pass tensors for C's pointers; `dtype` and

@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from .across import foreign_functions
 from .alone import (
     ATOMIC,
     ATOMIC_VALUE,
@@ -109,10 +110,13 @@ class Unit:
         for name in replaced:
             self._words.pop(name, None)
         self._launches = [launch for source in self.sources for launch in source.launches]
+        self.functions = {f.name for s in self.sources for f in s.functions}
         self._code = {f.name for s in self.sources for f in s.functions if not f.is_kernel}
         self._code |= {name for source in self.sources for name in source.classes}
         loose = set().union(*(loose_words(source) for source in self.sources))
         self._loose = self.reachable(loose)
+        # What another file defines may ask for its thread, and wait for others.
+        self.foreign = foreign_functions(self.sources)
         self._volatile = {name for source in self.sources for name in volatile_names(source)}
         self._knows_all = all(self._knows(source) for source in self.sources)
 
@@ -151,12 +155,13 @@ class Unit:
         """May code with these words wait for another thread, or see which threads run?"""
         words = reachable | self._loose
         waits_for = any(MEETS.match(word) for word in words) or WAITING_LOOP in words
-        return waits_for or bool(words & self._volatile) or (ATOMIC_VALUE in words and bool(words & LOOPS))
+        unclear = bool(words & (self._volatile | self.foreign))
+        return waits_for or unclear or (ATOMIC_VALUE in words and bool(words & LOOPS))
 
     def _asks_as_itself(self, source: Source, function: Function, reachable: set[str]) -> bool:
         """Does nothing that the kernel calls ask for the thread?"""
         called = self._loose.union(*(self.reachable({name}) for name in reachable & self._code))
-        asks = any(IDENTITY.match(word) for word in called)
+        asks = any(IDENTITY.match(word) for word in called) or bool(reachable & self.foreign)
         loops = any(IDENTITY.match(word) and word != "threadIdx" for word in reachable)
         return not asks and not loops and asks_as_itself(source, function)
 
@@ -186,7 +191,8 @@ class Unit:
             returns_in_loop=body.returns_in_loop,
             breaks_loop=body.breaks_loop,
             carries=body.carries,
-            uses_thread_identity=any(THREAD_IDENTITY.match(word) for word in reachable),
+            uses_thread_identity=any(THREAD_IDENTITY.match(word) for word in reachable)
+            or bool(reachable & self.foreign),
             meets=not self._knows_all or self._meets(called),
             asks_as_itself=self._asks_as_itself(source, function, called),
             writes_outside_loop=body.writes_outside_loop,

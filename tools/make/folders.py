@@ -12,7 +12,7 @@ import keyword
 import os
 import re
 
-from ..files import content
+from ..files import content, read
 from ..parts import part
 from ..refused import Refused
 from .kinds import kinds
@@ -85,12 +85,24 @@ _ASKS_ARCH = re.compile(
     rb"__CUDA_ARCH(?!__\s*(?:>=|<)\s*800\b)|cuda/(?:ptx|barrier|pipeline)|cooperative_groups|mma\.h\b"
 )
 _DEFINES_ARCH = re.compile(rb"defined\s*\(?\s*__CUDA_ARCH__\s*\)?|#\s*ifn?def\s+__CUDA_ARCH__\b")
+# What may declare device code of another file; macros that stand for __device__.
+_DECLARES = rb"\bextern\b[^;{}()]*__(?:constant|device|managed)__|__(?:constant|device|managed)__\s+extern\b"
+_PROTOTYPE = rb"|\b(?:%s)\b[^;{}()=]*\([^;{}]*\)\s*(?:const\s*)?;"
+_OF_DEVICES = re.compile(rb"#\s*define\s+(\w+)[^\n]*__device__")
+
+
+def declares(text: bytes) -> bool:
+    """May a file declare device code of another file?"""
+    words = b"|".join([b"__device__", *_OF_DEVICES.findall(text)])
+    return re.search(_DECLARES + _PROTOTYPE % words, text) is not None
 
 
 class Folder:
     """A layer's folder. Its files are named by their path in it."""
 
     uses_stock = False
+    # Does the device code of a file need that of another one?
+    needs_others = False
 
     def __init__(self, path: str):
         self.path, self.name = path, os.path.basename(path)
@@ -109,6 +121,15 @@ class Folder:
         self.has_init = os.path.exists(os.path.join(path, "__init__.py"))
         # The reasons why this layer cannot be built.
         self.refused = [why for why in map(check_file, self.kind.files(self)) if why]
+
+    def note_others(self, texts: dict[str, bytes]) -> None:
+        """Note whether the device code of the files is to be linked. Without a declaration, they stay unread."""
+        if len(self.sources) > 1 and any(map(declares, texts.values())):
+            from ..cuda.across import needs_others
+            from ..cuda.analysis import Unit
+
+            paths = [os.path.join(self.path, file) for file in self.sources]
+            self.needs_others = needs_others([Unit(read(path), path).sources for path in paths])
 
     def note_beside(self, *files: str) -> None:
         """Note those of these files that the folder has."""

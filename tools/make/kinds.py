@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from .backends import BACKENDS
 from .package import PACKAGE, ROOT
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Native:
         """Note facts about the folder of this kind."""
         folder.sources = [f for f in folder.sources if f.endswith(".cu") and "/" not in f]
         folder.note_beside("plain_loops", f"{folder.name}_ffi.cpp")
+        folder.note_others(texts)
 
     def files(self, folder: Folder) -> list[str]:
         """The files whose names make must be able to work with."""
@@ -76,19 +78,27 @@ class Native:
         """Add the rules of what all objects of the layer need first. Returns it; the list of its files is the first."""
         header = os.path.join(folder.path, f"{folder.name}.h")  # below the toolkit's folder, or absolute
         rules.files[f"{build}/declarations.h"] = f'extern "C" {{\n#include "{header}"\n}}\n'
-        return [rules.listed(folder, build), f"{build}/declarations.h"]
+        # If this changes, all objects do.
+        rules.files[f"{build}/device_code"] = "linked\n" if folder.needs_others else "alone\n"
+        return [rules.listed(folder, build), f"{build}/declarations.h", f"{build}/device_code"]
 
     def parts(self, rules: Rules, folder: Folder, backend: str, build: str, ready: list[str]) -> Parts:
         """Add the rules of one backend's objects. Returns what the library is linked from."""
         place, objects = f"{build}/{backend}", []
         needs = [*rules.cuda_headers(backend), f"{rules.settings.build}/{backend}.flags", *ready]
         flags = f"$({backend}_CUDA) $(call native,{folder.path},{build})"
-        flags += f",$({backend}_EACH)" * folder.asks_arch
+        linked = folder.needs_others and BACKENDS[backend].links_devices
+        flags += f" $({backend}_PARTS)" * linked
+        gpus = f",$({backend}_EACH)" * folder.asks_arch
+        flags += gpus
         for source in folder.sources:
             path, what = rules.rewritten(folder, source, backend, place), f"{folder.name}/{source}"
             objects.append(
                 rules.compiled(f"{backend}_native", what, path, f"{place}/{source}.o", needs, flags)
             )
+        if linked:
+            rules.rule(f"{place}/devices.o", objects, f"$(call {backend}_linked,{folder.name}{gpus})")
+            objects = [*objects, f"{place}/devices.o"]
         header, wrapper = f"{folder.path}/{folder.name}.h", f"{place}/_{backend}.o"
         own = [f"{folder.path}/{file}" for file in folder.beside if file.endswith("_ffi.cpp")]
         rules.wrapper(folder.name, backend, header, wrapper, own=[*own, ready[0]])

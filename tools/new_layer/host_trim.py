@@ -33,6 +33,10 @@ NO_HEADER = re.compile(
 )
 EXPANDED = re.compile(r"note: in expansion of macro")
 FROM = re.compile(r"required (from|by)")
+# The linker on an object of nvcc: `x.cudafe1.cpp:(.text+0x2): undefined reference to `one::f(int)', without a line.
+WITHOUT_PLACE = re.compile(
+    r"\S+:\(\.\S+\): (?:warning: )?undefined reference to [`'](?:[\w~]+(?:<.*?>)?::)*(\w+)"
+)
 # Words of declarations that device code may use.
 OF_DEVICES = {"__global__", "__device__", "__constant__", "__shared__", "__managed__"}
 # Macros of compilers, and of CUDA itself.
@@ -197,8 +201,7 @@ def trim(folder: str, errors: str) -> list[str]:
             continue
         found[path].add((start, end, what))
         gone |= names
-    if not any(found.values()):
-        raise Stays
+    gone |= set(WITHOUT_PLACE.findall(errors))
     _check_macros(files, found)
     # The functions that call these, and the declarations of both.
     for _ in range(len(files) + 20):
@@ -209,6 +212,8 @@ def trim(folder: str, errors: str) -> list[str]:
                 gone |= names
         if len(gone) == before:
             break
+    if not any(found.values()):
+        raise Stays
     lines = []
     for path, places in found.items():
         text = files[path].text

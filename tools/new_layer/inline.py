@@ -15,6 +15,7 @@ import re
 import sys
 from pathlib import Path
 
+from ..cuda.analysis import Unit
 from ..cuda.outline import Function
 from ..cuda.source import Source
 from ..cuda.tokens import mask
@@ -143,9 +144,10 @@ def completed(
     # With its functions all unfit, a file is a list of kernels. Otherwise build_ffi.py words what is wrong.
     if declarations and not (has_kernels and len(unfit) == len(functions)):
         return header_of(declarations), text, []
+    file = kernels_of(text, path, instances, macros, others)
+    source = file.source
     if unknown := sorted((instances or {}).keys() - {f.name for f in source.functions if f.is_kernel}):
         raise NothingExported(f"instances: it has no kernel {', '.join(unknown)}")
-    file = kernels_of(text, path, instances, macros, others)
     launchers, left_out = make_launchers(name, file)
     if not (launchers or left_out) and source.lexed.imbalances:
         at = source.lexed.imbalances[0].start
@@ -153,16 +155,20 @@ def completed(
     without = [f"a kernel without a launcher: {kernel} {reason}" for kernel, reason in left_out]
     without += [f"{re.search(NAME, text)[0]} is not called from Python: it {why}" for text, why in unfit]
     if not launchers:
+        given = "load_inline(..., macros={...}) has what its makefile defines"
+        hidden = f"; its #if leave out every kernel: {given}" if has_kernels else ""
         why = "; ".join(f"{kernel} {reason}" for kernel, reason in left_out)
         raise NothingExported(
             f"no launcher could be made for its kernels: {why}" if why else
-            'it has neither a function that is `extern "C"` nor a kernel (`__global__`)'
+            'it has neither a function that is `extern "C"` nor a kernel (`__global__`)' + hidden
         )  # fmt: skip
     comment = "// Made by load_inline: a launcher for each kernel."
     constants = "\n".join(file.constants_elsewhere)
-    if constants:  # nvcc takes an extern __constant__ itself for the definition
-        constants = f"#ifdef CAFFE_HOST_BACKEND\n{constants}\n#endif"
-    added = "\n\n".join(["", comment, *filter(None, [constants]), *definitions(launchers)]) + "\n"
+    if constants:  # if it compiles the file alone, nvcc takes an extern __constant__ for the definition
+        constants = f"#if defined(CAFFE_HOST_BACKEND) || defined(__CUDACC_RDC__)\n{constants}\n#endif"
+    filled = {name for launcher in launchers for name in launcher.symbols}
+    constants += "\n".join(["", *(text for name, text in file.of_others.items() if name in filled)])
+    added = "\n\n".join(["", comment, *filter(None, [constants.strip()]), *definitions(launchers)]) + "\n"
     heads = {function.name: function for function in source.functions if function.is_kernel}
     said = {name: "".join(f"{line}\n" for _, line in said_above(source, f)) for name, f in heads.items()}
     header = "".join(f"{said[launcher.kernel.name]}{launcher.declaration()}\n" for launcher in launchers)
@@ -188,7 +194,7 @@ def given_macros(file: Path) -> list[str]:
 def main(path: str) -> int:
     file = Path(path)
     try:
-        others = [Source(read(str(other)), str(other)) for other in file.parent.glob("*.cu") if other != file]
+        others = [Unit(read(str(other)), str(other)) for other in file.parent.glob("*.cu") if other != file]
         given = given_instances(file), given_macros(file), others
         header, text, without = completed(file.stem, read(path), path, *given)
     except NothingExported as why:

@@ -14,13 +14,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..cuda.across import foreign_variables
 from ..cuda.analysis import Kernel, Unit
+from ..cuda.conditions import HOST_BUILD, VALUES
 from ..cuda.lexer import Directive, Lexed, Token, items
 from ..cuda.outline import Function, skip_angles, split_commas
 from ..cuda.source import Source
 from ..cuda.tokens import macro_body
 from .structs import OF_CUDA, Field, structs_of
-from .symbols import Symbol, defined_elsewhere, symbols_to_fill
+from .symbols import Symbol, defined_elsewhere, symbols_to_fill, uploaded_in
 
 # Names of host code: of CUDA's API, of Caffe, of torch's extensions. A function with one does more than compute.
 HOST_WORDS = re.compile(
@@ -66,6 +68,8 @@ class KernelFile:
     symbols: dict[str, list[Symbol]]  # by kernel, the variables that it reads and the host code fills
     cooperative: set[str]  # the kernels whose blocks may wait for each other by cooperative groups
     constants_elsewhere: list[str]  # definitions of the variables that another .cu has
+    # By name, declarations of the variables that only files linked with it name. Its kernels call functions of these.
+    of_others: dict[str, str]
     instances: dict[str, list[list[str]]]  # by kernel, the template arguments that the caller gives
 
 
@@ -74,7 +78,7 @@ def kernels_of(
     path: str,
     instances: dict[str, list[list[str]]] | None = None,
     macros: Iterable[str] = (),
-    others: Iterable[Source] = (),
+    others: Iterable[Unit] = (),
 ) -> KernelFile:
     """Read the text of a file, as tools.files.read returns it.
 
@@ -83,7 +87,9 @@ def kernels_of(
         others: files that are linked with it.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    unit = Unit(text, path, replaced=PROVIDED)
+    unit, others = Unit(text, path, replaced=PROVIDED), list(others)
+    if known := _of_heads(unit, macros):
+        unit = Unit(text, path, defined=HOST_BUILD | known, replaced=PROVIDED)
     defined = {source: macros_defined(source) for source in unit.sources}
     declared = {
         # What other files define counts here, too: a file may choose by a macro for the headers below it.
@@ -98,7 +104,29 @@ def kernels_of(
     scopes = {one.start: one.scope for one in declared[unit.main]}
     kernels, left_out = [], []
     heads = [f for f in unit.main.functions if f.is_kernel]
+    everywhere = [source for one in (unit, *others) for source in one.sources]
+    reached = {function: _reached(unit, others, function) for function in heads}
+    uploaded = uploaded_in(everywhere)
+    symbols = {
+        one: {
+            n: s for source in one.sources for n, s in symbols_to_fill(source, one.sources, uploaded).items()
+        }
+        for one in (unit, *others)
+    }
+    read = {function.name: _filled(unit, symbols, reached[function]) for function in heads}
+    undefined = foreign_variables(everywhere)
     for function, kernel in zip(heads, unit.kernels(unit.main), strict=True):
+        dynamic = any(w & s.dynamic_shared for one, w in reached[function].items() for s in one.sources)
+        kernel = kernel._replace(dynamic_shared=kernel.dynamic_shared or dynamic)
+        filled = {symbol.name for symbol in read[function.name]}
+        if lacking := sorted(undefined & set().union(*reached[function].values()) - filled):
+            why = f"reads {lacking[0]}, which no file defines: load_inline(..., sources=[...])"
+            left_out.append((function.name, why))
+            continue
+        if hidden := _hidden(unit, symbols, reached[function]):
+            why = f"calls a function of another file that reads {hidden[0]}, which host code fills in that file alone"
+            left_out.append((function.name, why))
+            continue
         if function.head in scopes:
             kernel = kernel._replace(parameters=_without_aliases(kernel.parameters, aliases))
             kernels.append((kernel, scopes[function.head], template_parameters(unit.main, function)))
@@ -122,22 +150,64 @@ def kernels_of(
             for name, fields in structs_of(_without_comments(one.text)).items()
         },
         aliases,
-        _symbols_of_kernels(unit),
-        {f.name for f in heads if {"this_grid", "grid_group"} & unit.used_by(unit.main, f)},
-        defined_elsewhere([*unit.sources, *others]),
+        read,
+        {f.name for f in heads if {"this_grid", "grid_group"} & set().union(*reached[f].values())},
+        defined_elsewhere(everywhere, uploaded),
+        {
+            symbol.name: symbol.declared()
+            for several in read.values()
+            for symbol in several
+            if symbol.name not in symbols[unit]
+        },
         instances or {},
     )
 
 
-def _symbols_of_kernels(unit: Unit) -> dict[str, list[Symbol]]:
-    symbols = {
-        name: symbol
-        for source in unit.sources
-        for name, symbol in symbols_to_fill(source, unit.sources).items()
-    }
-    kernels = [f for f in unit.main.functions if f.is_kernel] if symbols else []
-    used = {f.name: sorted(unit.used_by(unit.main, f) & symbols.keys()) for f in kernels}
-    return {name: [symbols[word] for word in words] for name, words in used.items()}
+def _of_heads(unit: Unit, macros: Iterable[str]) -> dict[str, int]:
+    """If #if chooses the head of a kernel: which of the macros that the file asks for are defined."""
+    asked = [d for d in items(unit.main.text) if isinstance(d, Directive) and d.word in CONDITIONALS]
+    kernels = [f for f in unit.main.functions if f.is_kernel]
+    if not any(f.head < d.start < f.body for f in kernels for d in asked):
+        return {}
+    defined = set(macros).union(*map(macros_defined, unit.sources))
+    words = {t.text for d in asked for t in d.tokens if t.kind == "name" and not t.text.startswith("_")}
+    return {word: int(word in defined) for word in words - {"defined", *HOST_BUILD, *VALUES}}
+
+
+def _reached(unit: Unit, others: list[Unit], function: Function) -> dict[Unit, set[str]]:
+    """All words of a kernel, and of what it names in its own file and in others, by file."""
+    found: dict[Unit, set[str]] = {}
+    todo = [(unit, unit.used_by(unit.main, function))]
+    while todo:
+        file, words = todo.pop()
+        new = words - found.setdefault(file, set())
+        found[file] |= words
+        for other in (unit, *others):
+            if other is not file and (called := new & file.foreign & other.functions):
+                todo.append((other, other.reachable(called)))
+    return found
+
+
+def _filled(
+    unit: Unit, symbols: dict[Unit, dict[str, Symbol]], reached: dict[Unit, set[str]]
+) -> list[Symbol]:
+    """The variables that a kernel, or a function of another file, reads, and host code fills."""
+    found = {name: symbols[unit][name] for name in sorted(reached[unit] & symbols[unit].keys())}
+    for other, words in reached.items():
+        for name in sorted(words & symbols[other].keys()) if other is not unit else ():
+            found.setdefault(name, symbols[unit].get(name, symbols[other][name]))
+    return list(found.values())
+
+
+def _hidden(unit: Unit, symbols: dict[Unit, dict[str, Symbol]], reached: dict[Unit, set[str]]) -> list[str]:
+    """The variables of this kind that no launcher can name."""
+    theirs = [
+        symbols[other][n]
+        for other, w in reached.items()
+        if other is not unit
+        for n in w & symbols[other].keys()
+    ]
+    return sorted(symbol.name for symbol in theirs if symbol.is_local)
 
 
 def template_parameters(source: Source, function: Function) -> list[list[Token]]:

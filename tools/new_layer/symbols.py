@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ..cuda.across import SPACES
 from ..cuda.outline import head_name
 from ..cuda.source import Source
 from ..cuda.tokens import macro_body, mask
 
-SPACES = {"__constant__", "__device__", "__managed__"}
 STORAGE = {*SPACES, "static", "extern", "volatile"}
 UPLOADS = re.compile(r"cuda(MemcpyToSymbol(Async)?|GetSymbolAddress)\Z")
 ARITHMETIC = re.compile(r"[\d\s+*/()-]+\Z")
@@ -27,59 +27,83 @@ class Symbol(NamedTuple):
         name, type: as declared, the type without the sizes: "float".
         scope: the namespace it is in: "caffe::".
         sizes: its sizes as numbers; None if one of them is unknown.
+        space: __constant__, __device__ or __managed__.
+        is_local: can other files not name it?
     """
 
     name: str
     type: str
     scope: str
     sizes: tuple[int, ...] | None
+    space: str
+    is_local: bool
+
+    def declared(self) -> str:
+        """Its declaration for another file."""
+        sizes = "".join(f"[{size}]" for size in self.sizes or ())
+        return _within(self.scope, f"extern {self.space} {self.type} {self.name}{sizes};")
 
 
-def symbols_to_fill(source: Source, sources: Iterable[Source] = ()) -> dict[str, Symbol]:
+def uploaded_in(sources: Iterable[Source]) -> set[str]:
+    """The names of the variables that host code of these files uploads to, and others."""
+    return {
+        token.text
+        for source in sources
+        for i, token in enumerate(source.lexed.tokens)
+        if any(UPLOADS.match(before.text) for before in source.lexed.tokens[max(0, i - 12) : i])
+    }
+
+
+def symbols_to_fill(source: Source, sources: Iterable[Source], uploaded: set[str]) -> dict[str, Symbol]:
     """The file's variables whose values come from host code, by name. Its sizes may be constants of `sources`.
 
     These are each `__constant__` without an initial value, because no kernel can write it, and each `__device__`
-    variable that the file uploads to. Other `__device__` variables start as 0, and kernels write them.
+    variable that host code uploads to. Other `__device__` variables start as 0, and kernels write them.
     """
     tokens, found = source.lexed.tokens, {}
-    uploaded = {
-        token.text
-        for i, token in enumerate(tokens)
-        if any(UPLOADS.match(before.text) for before in tokens[max(0, i - 12) : i])
-    }
+    unnamed: list[bool] = []  # of the namespaces and other braces around it
     for kind, first, last, scope in source.parts:
         words = [token.text for token in tokens[first:last]]
+        if kind == "open":
+            unnamed.append(words == ["namespace"])
+        elif kind == "close":
+            unnamed.pop()
         if kind != "declaration" or not SPACES & set(words) or {"=", "{"} & set(words):
             continue
         if head_name(tokens, source.lexed.partner, first, last) is not None:  # a function
             continue
         for symbol in _declared([source, *sources], tokens[first:last], scope):
             if "__constant__" in words or symbol.name in uploaded:
-                found[symbol.name] = symbol
+                found[symbol.name] = symbol._replace(is_local=any(unnamed) or "static" in words)
     return found
 
 
-def defined_elsewhere(sources: Iterable[Source]) -> list[str]:
-    """The definitions of each `extern __constant__` that none of the files defines. A launcher fills it."""
+def defined_elsewhere(sources: Iterable[Source], uploaded: set[str]) -> list[str]:
+    """The definitions of each extern variable that launchers fill and none of the files defines."""
     several, declared, defined = list(sources), {}, set()
     for source in several:
         tokens = source.lexed.tokens
         for kind, first, last, scope in source.parts:
             words = [token.text for token in tokens[first:last]]
-            if kind != "declaration" or "__constant__" not in words:
+            if kind != "declaration" or not SPACES & set(words):
                 continue
             own = {symbol.name: symbol for symbol in _declared([], _before_value(tokens[first:last]), scope)}
             if "extern" not in words:
                 defined |= own.keys()
             elif not {"=", "{"} & set(words):
-                declared |= dict.fromkeys(own, (tokens[first:last], scope))
+                filled = own if "__constant__" in words else own.keys() & uploaded
+                declared |= dict.fromkeys(filled, (tokens[first:last], scope))
     found = {}
     for name, (tokens, scope) in declared.items():
         if name not in defined:
             text = " ".join(token.text for token in tokens if token.text != "extern")
-            inside = "".join(f"namespace {part} {{ " for part in scope.split("::") if part)
-            found[text, scope] = f"{inside}{text};{' }' * inside.count('{')}"
+            found[text, scope] = _within(scope, f"{text};")
     return list(found.values())
+
+
+def _within(scope: str, text: str) -> str:
+    inside = "".join(f"namespace {part} {{ " for part in scope.split("::") if part)
+    return f"{inside}{text}{' }' * inside.count('{')}"
 
 
 def _before_value(tokens):
@@ -92,6 +116,7 @@ def _declared(sources: list[Source], tokens, scope: str):
     text = mask(tokens, tokens[0].start, tokens[-1].end)
     text = re.sub(r"__align__\s*\([^)]*\)|alignas\s*\([^)]*\)", " ", text)
     base, declarators = "", text.split(",")
+    space = next((token.text for token in tokens if token.text in SPACES), "")
     for declarator in declarators:
         found = re.fullmatch(r"\s*(.*?)(\w+)\s*((?:\[[^\]]*\]\s*)*)", declarator, re.S)
         if not found:
@@ -99,7 +124,7 @@ def _declared(sources: list[Source], tokens, scope: str):
         stars = "*" * found[1].count("*")
         base = base or " ".join(word for word in found[1].replace("*", " ").split() if word not in STORAGE)
         sizes = tuple(_number(sources, size) for size in re.findall(r"\[([^\]]*)\]", found[3]))
-        yield Symbol(found[2], base + stars, scope, None if None in sizes else sizes)
+        yield Symbol(found[2], base + stars, scope, None if None in sizes else sizes, space, False)
 
 
 def _number(sources: list[Source], text: str, depth: int = 0) -> int | None:

@@ -36,6 +36,31 @@ def test_a_native_layer(folder):
     assert folder(**{"__init__.py": ""}).has_init
 
 
+@pytest.mark.parametrize(
+    ("declared", "defined", "needs"),
+    [
+        ("__device__ float f(float);", "__device__ float f(float x) { return x; }", True),
+        (
+            "#define DEV __device__\nDEV float f(float);",
+            "#define DEV __device__\nDEV float f(float x) {}",
+            True,
+        ),
+        ("extern __constant__ float w[3];", "__constant__ float w[3];", True),
+        ("extern __constant__ float w[3];", "", False),
+        ("__device__ float f(float);", "float f(float x) { return x; }", True),
+        ("float f(float);", "float f(float x) { return x; }", False),
+    ],
+)
+def test_device_code_that_is_linked(folder, declared, defined, needs):
+    assert (
+        folder(
+            **{"one.cu": '#include "deep/x.cuh"\n', "deep/x.cuh": declared, "two.cu": defined}
+        ).needs_others
+        is needs
+    )
+    assert not folder(**{"one.cu": declared + defined}).needs_others
+
+
 def test_a_caffe_layer(folder):
     found = folder(**{"one.cpp": REGISTERED, "deep/two.cc": "", "three.cu": "", "one.hpp": "", "b.inl": ""})
     assert found.kind.name == "caffe" and found.sources == ["deep/two.cc", "one.cpp", "three.cu"]

@@ -119,3 +119,15 @@ def test_a_header_that_is_not_here(tmp_path, include, rest, goes):
     else:
         with pytest.raises(Stays):
             trimmed(tmp_path, text, f"{{folder}}/k.cu:1:10: {said}")
+
+
+def test_what_the_linker_says_of_an_object_of_nvcc(tmp_path):
+    """Without a line: the name tells which host functions call what is missing."""
+    text = "namespace one { int other(float); }\nint g() { return one::other(1); }\n" + KERNEL
+    line = "tmpxft_1-6_k.cudafe1.cpp:(.text+0x251): warning: undefined reference to `one::{}(float)'"
+    said, left = trimmed(tmp_path, text + MADE, line.format("other"))
+    assert {what.split(" ")[0] for what in said} == {"g", "other"} and KERNEL in left
+    with pytest.raises(Stays):
+        trimmed(tmp_path, text + MADE, line.format("unknown"))
+    with pytest.raises(Stays):  # device code has it
+        trimmed(tmp_path, text + MADE, line.format("twice"))

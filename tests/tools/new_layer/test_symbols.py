@@ -5,7 +5,7 @@ from support.new_layer import derive
 
 from tools.cuda.source import Source
 from tools.new_layer.inline import completed
-from tools.new_layer.symbols import symbols_to_fill
+from tools.new_layer.symbols import symbols_to_fill, uploaded_in
 
 FILE = """
 #define ROWS (2 * COLUMNS)
@@ -30,7 +30,7 @@ void upload(float* p) {
 
 
 def test_which_variables_are_filled_by_the_host():
-    found = symbols_to_fill(Source(FILE, "x.cu"))
+    found = symbols_to_fill(source := Source(FILE, "x.cu"), [], uploaded_in([source]))
     assert {name: (symbol.type, symbol.scope, symbol.sizes) for name, symbol in found.items()} == {
         "plain": ("float", "one::", (9,)),
         "cube": ("double", "one::", (2, 6, 3)),
