@@ -986,7 +986,11 @@ void* dynamic_shared_bytes() { return runner.shared_bytes(); }
 void note_fault(int number, uintptr_t code, const void* memory) {
   if (!RaceFinder::kOn) return;
   char why[80] = "divides an integer by zero, or the quotient does not fit";
-  if (number != SIGFPE) snprintf(why, sizeof why, "uses memory that is not there, at address %p", memory);
+  const bool undefined = number == SIGILL || number == SIGTRAP;
+  if (undefined)
+    snprintf(why, sizeof why, "does what C++ does not define, such as a division by a constant zero");
+  else if (number != SIGFPE)
+    snprintf(why, sizeof why, "uses memory that is not there, at address %p", memory);
   race_finder.fault(number == SIGFPE ? reinterpret_cast<const void*>(code + 1) : nullptr, why);
 }
 

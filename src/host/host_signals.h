@@ -2,10 +2,11 @@
 // error that names the kernel (way_out.h), and Python lives on:
 //
 //   SIGFPE             an integer was divided by zero
+//   SIGILL, SIGTRAP    g++ wrote a trap where the source is undefined, such as a division by a constant zero
 //   SIGSEGV, SIGBUS    the kernel used memory that is not there, or more stack than a GPU's thread has
 //   SIGINT             Ctrl-C, while Python waits for the kernel; Python gets it, too
 //
-// The first two also end a call from Python whose C++ does so outside of a kernel.
+// The first three also end a call from Python whose C++ does so outside of a kernel.
 // This holds only if the signal finds a thread in this library's own code. A function of another library, such as
 // malloc, may hold a lock. Other signals go to the handler that was there before.
 #pragma once
@@ -47,7 +48,7 @@ void note_fault(int number, uintptr_t code, const void* memory);
 
 namespace signals {
 
-constexpr int kNumbers[] = {SIGFPE, SIGSEGV, SIGBUS, SIGINT, kNudge};
+constexpr int kNumbers[] = {SIGFPE, SIGILL, SIGTRAP, SIGSEGV, SIGBUS, SIGINT, kNudge};
 struct sigaction before[65];
 __thread bool launching = false, passing_on = false;
 
@@ -76,6 +77,8 @@ inline void explain(int number, const siginfo_t* info, const void* context) {
   const char* const address = static_cast<const char*>(info->si_addr);
   if (number == SIGFPE)
     caffe_leave("an integer was divided by zero, or its quotient does not fit");
+  else if (number == SIGILL || number == SIGTRAP)
+    caffe_leave("came to what C++ does not define, such as a division by a constant zero");
   else if (number == SIGINT || number == kNudge)
     caffe_leave("interrupted");
   else if (stack_guard && address >= stack_guard && address < stack_guard + kGuardBytes)

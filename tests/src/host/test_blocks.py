@@ -80,6 +80,7 @@ __global__ void stack(int kib, int* o) {
   o[INDEX] = deep(kib, first);
 }
 __global__ void divides(int by, int* o) { o[0] = 7 / by; }
+__global__ void divides_by_constant(int by, int* o) { o[0] = 7 / (by - by); }
 __global__ void reaches(long at, int* o) { o[at] = 7; }
 __global__ void beyond(int* o) {
   extern __shared__ int dynamic[];
@@ -145,6 +146,8 @@ def test_a_thread_has_the_stack_of_a_gpus(blocks):
     "name, arguments, words",
     [
         ("divides", (0,), "kernel divides: an integer was divided by zero"),
+        # g++ writes an instruction that is none: the signal is SIGILL, which ended Python.
+        ("divides_by_constant", (1,), "kernel divides_by_constant: came to what C\\+\\+ does not define"),
         ("reaches", (1 << 44,), "kernel reaches: used memory that is not there"),
     ],
 )
