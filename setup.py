@@ -102,7 +102,7 @@ class Build(build_py):
                 target.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / part, target / part)
         (target / "VERSION").write_text(VERSION + "\n")
-        (target / "COMMIT").write_text(metadata.commit() + "\n")
+        (target / "COMMIT").write_text(metadata.commit()() + "\n")
         (target / NAME).mkdir()
         (target / NAME / "__init__.py").write_text(SHIM)
 

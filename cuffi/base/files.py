@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import errno
 import os
 import re
-import secrets
 import stat
 from collections.abc import Generator
 from pathlib import Path
@@ -49,6 +47,8 @@ def nearest(path: str | os.PathLike) -> str:
         return f": there is no folder {shown(folder)}"
     found = os.listdir(folder)
     ending = os.path.splitext(name)[1]
+    import difflib  # every tool of a build imports this file
+
     near = difflib.get_close_matches(name, found, n=1) or sorted(
         f for f in found if ending and f.endswith(ending)
     )
@@ -115,7 +115,7 @@ def _named(path: str) -> Generator[None]:
 def _opened(base: str) -> BinaryIO:
     """A new partial file. It is locked as long as its process lives."""
     while True:
-        file = open(f"{base}.{secrets.token_hex(8)}.partial", "xb")  # noqa: SIM115 - the caller closes it
+        file = open(f"{base}.{os.urandom(8).hex()}.partial", "xb")  # noqa: SIM115 - the caller closes it
         with contextlib.suppress(OSError):  # a file system without locks
             _lock(file, wait=True)  # while another sweeps it
         if os.fstat(file.fileno()).st_nlink:

@@ -15,7 +15,7 @@ from . import races, toolkit
 from .headers import FOLDERS, Gathered, with_headers
 from .loaded import imported
 from .recipe import Recipe, check_name, settings_for
-from .run_make import CaffeBuildError
+from .run_make import CaffeBuildError, environment
 
 STAYS = 3  # tools/new_layer/host_trim.py
 LEFT_OUT = "host code that does not compile here is left out: "
@@ -208,7 +208,9 @@ def _paths(argument: str, paths) -> list:
 def _complete(source: Path) -> None:
     """Write the declarations, and launchers if the source has only kernels."""
     command = [sys.executable, "-m", "tools.new_layer.inline", str(source)]
-    done = subprocess.run(command, cwd=toolkit.root(), capture_output=True, text=True, errors="replace")
+    done = subprocess.run(
+        command, cwd=toolkit.root(), capture_output=True, text=True, errors="replace", env=environment()
+    )
     if done.returncode:
         raise CaffeBuildError((done.stdout + done.stderr).strip())
 

@@ -27,7 +27,8 @@ layer = Layer(__name__)
 
 
 def __getattr__(function: str):
-    return layer.named(function)
+    globals()[function] = found = layer.named(function)  # the next access finds it here
+    return found
 
 
 def __dir__() -> list[str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ..base.shown import command
 from ..runtime import CaffeRuntimeError
-from . import toolkit
+from . import cache, toolkit
 
 # make's line for a step: "  NVCC  foo/foo.cu".
 STEP = re.compile(r"  ([A-Z]{2,5}) +(\S.*)")
@@ -74,6 +74,18 @@ def _is_installed(package: str) -> bool:
         return False
 
 
+def environment() -> dict[str, str]:
+    """The environment of the toolkit's programs, without the options of a make that runs this process.
+
+    Where Python is told to write no bytecode, theirs goes into the cache: it takes a fifth of a small build to compile.
+    """
+    found = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    if sys.dont_write_bytecode:
+        found.pop("PYTHONDONTWRITEBYTECODE", None)
+        found.setdefault("PYTHONPYCACHEPREFIX", str(cache.subfolder("bytecode")))
+    return found
+
+
 def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock: int) -> None:
     """Run the toolkit's make.
 
@@ -93,11 +105,9 @@ def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock:
     # -k: a kernel that the host cannot run must not stop the build for the GPU.
     words = [program, "-C", str(toolkit.root()), "--no-print-directory", "-k", f"-j{os.cpu_count() or 2}"]
     words += [*goals, *(f"{name}={value}" for name, value in settings.items())]
-    # Without the options of a make that runs this process.
-    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     process = subprocess.Popen(
         words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        errors="replace", env=environment, pass_fds=(lock,), start_new_session=True, umask=0o077)  # fmt: skip
+        errors="replace", env=environment(), pass_fds=(lock,), start_new_session=True, umask=0o077)  # fmt: skip
     try:
         lines = list(_told(process.stdout, progress))
         status = process.wait()

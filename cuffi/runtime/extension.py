@@ -63,11 +63,12 @@ def _increment_version():
 def of_torch() -> dict:
     """The parts of torch that a call needs, by the names in src/edge/call_torch.h."""
     # Nothing here may initialise CUDA: after that a forked process could not use the GPU.
+    some = torch.empty(0, device="cpu")
     return {
         "tensor": Tensor,
         "parameter": torch.nn.Parameter,
-        "is_neg": Tensor.is_neg,
-        "is_conj": Tensor.is_conj,
+        "is_neg": some.is_neg,
+        "is_conj": some.is_conj,
         "requires_grad": "requires_grad",
         "modes": torch._C._len_torch_dispatch_stack,
         "tracing": torch._C._is_tracing,

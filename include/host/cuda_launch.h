@@ -16,7 +16,8 @@ namespace cuda_host {
 enum Mode {
   kThreads,  // thread by thread, with blocks in parallel. A thread may wait for others
   kBlocks,   // a plain loop over the threads of blocks, none of which waits (tools/cuda/alone.py)
-  kRange,    // a few calls, each for a contiguous part of the index range (CUDA_KERNEL_RANGE)
+  kRows,  // the same, and threadIdx.x is used only as blockIdx.x * blockDim.x + threadIdx.x (tools/cuda/guard.py)
+  kRange,  // a few calls, each for a contiguous part of the index range (CUDA_KERNEL_RANGE)
 };
 
 // The launch in which it stands. If an argument of the kernel throws, there is none.
@@ -47,31 +48,81 @@ void run_blocks(const char* name, void (*call)(const void* body, int64_t first, 
 template <typename Body>
 constexpr bool has_identity = std::is_invocable_v<Body&, uint3, uint3, uint3, uint3>;
 
-// Runs the threads of blocks as a plain loop, which the compiler sees whole. It counts in int from the block's first
-// thread of the grid, so that `int i = blockIdx.x * blockDim.x + threadIdx.x` is the counter itself.
+// A body with a guard (tools/cuda/guard.py) has one more parameter: whether it is asked if the guard lets the thread in. If
+// not, it does what comes after the guard.
+#define CAFFE_HOST_GUARDED CAFFE_HOST_IDENTITY, [[maybe_unused]] auto caffe_asked
+// Before the guard, whose condition says who leaves, or who comes in. Its brace is closed at the end of the body.
+#define CAFFE_HOST_ASKED(condition, leaves) \
+  if constexpr (caffe_asked)                \
+    return bool(condition) != leaves;       \
+  else {
+#define CAFFE_HOST_IS_IN true
 template <typename Body>
+constexpr bool has_guard = !has_identity<Body> && !std::is_invocable_v<Body&>;
+
+// One thread of blocks that run in a loop.
+template <typename Asked, typename Body>
+inline auto call_one(const Body& body, uint3 thread, uint3 block, uint3 dim, uint3 grid, uint3* shown) {
+  Body own(body);  // a copy, because a thread may change its parameters
+  if constexpr (has_guard<Body>)
+    return own(thread, block, dim, grid, Asked());
+  else if constexpr (has_identity<Body>)
+    own(thread, block, dim, grid);
+  else
+    *shown = thread, own();
+}
+
+// Runs the threads of blocks as a plain loop, which the compiler sees whole. It counts in int from the row's first
+// thread of the grid, so that `int i = blockIdx.x * blockDim.x + threadIdx.x` is the counter itself. A row is one of a
+// block, or of all these blocks that lie beside each other.
+template <bool in_rows, typename Body>
 void call_blocks(const void* shared, int64_t first, int64_t last) {
   const Body body(*static_cast<const Body*>(shared));
   const uint3 dim = blockDim, grid = gridDim;
+  const bool is_small = int64_t(grid.x) * dim.x <= 1 << 30;  // else its counter overflows
   uint3* shown = &threadIdx;
   __asm__("" : "+r"(shown));  // else the compiler asks for the address in each turn
-  uint3 block{static_cast<unsigned int>(first % grid.x), static_cast<unsigned int>(first / grid.x % grid.y),
-              static_cast<unsigned int>(first / grid.x / grid.y)};
-  for (int64_t b = first; b < last; ++b) {
+  uint3 block{};
+  if (first)
+    block = {static_cast<unsigned int>(first % grid.x), static_cast<unsigned int>(first / grid.x % grid.y),
+             static_cast<unsigned int>(first / grid.x / grid.y)};
+  for (int64_t b = first; b < last;) {
+    const unsigned int together =
+        in_rows && is_small
+            ? static_cast<unsigned int>(last - b < grid.x - block.x ? last - b : grid.x - block.x)
+            : 1;
     blockIdx = block;
     const unsigned int base = block.x * dim.x;
-    const int begin = static_cast<int>(base), end = static_cast<int>(base + dim.x);
+    const int begin = static_cast<int>(base), end = static_cast<int>(base + dim.x * together);
+    // In a row of several blocks the threads are counted from the grid's first one.
+    const uint3 named{in_rows && is_small ? 0 : block.x, block.y, block.z};
+    const unsigned int from = named.x * dim.x;
     for (unsigned int z = 0; z < dim.z; ++z)
-      for (unsigned int y = 0; y < dim.y; ++y)
-        for (int i = begin; i != end; ++i) {
-          const uint3 thread{static_cast<unsigned int>(i) - base, y, z};
-          Body own(body);  // a copy, because a thread may change its parameters
-          if constexpr (has_identity<Body>)
-            own(thread, block, dim, grid);
+      for (unsigned int y = 0; y < dim.y; ++y) {
+        const auto thread = [=](int i) { return uint3{static_cast<unsigned int>(i) - from, y, z}; };
+        const auto comes_in = [&](int i) {
+          if constexpr (has_guard<Body>)
+            return call_one<std::true_type>(body, thread(i), named, dim, grid, shown);
           else
-            *shown = thread, own();
+            return true;
+        };
+        // Who comes in is a stretch of the row.
+        for (int low = begin, next; low != end; low = next) {
+          next = is_small || !has_guard<Body> ? end : low + 1;
+          int high = next;
+          while (low != high && !comes_in(low)) ++low;
+          if (low != high && !comes_in(high - 1))
+            for (int in = low; high - in > 1;) {
+              const int between = in + (high - in) / 2;
+              (comes_in(between) ? in : high) = between;
+            }
+          for (int i = low; i != high; ++i)
+            call_one<std::false_type>(body, thread(i), named, dim, grid, shown);
         }
-    if (++block.x == grid.x) block.x = 0, ++block.y;
+      }
+    b += together;
+    block.x += together;
+    if (block.x == grid.x) block.x = 0, ++block.y;
     if (block.y == grid.y) block.y = 0, ++block.z;
   }
 }
@@ -87,10 +138,15 @@ void call_thread(const void* shared) {
 
 template <Mode mode, typename Body>
 inline void run(const char* name, const Body& body) {
-#ifndef CAFFE_HOST_RACES  // the race finder needs to know which thread runs
-  if constexpr (mode == kBlocks) return run_blocks(name, call_blocks<Body>, &body);
+#ifdef CAFFE_HOST_RACES  // it needs to know which thread runs
+  constexpr bool as_loop = false;
+#else
+  constexpr bool as_loop = mode == kBlocks || mode == kRows;
 #endif
-  run_grid(mode, name, call_thread<Body>, &body, sizeof(Body));
+  if constexpr (as_loop)
+    run_blocks(name, call_blocks<mode == kRows, Body>, &body);
+  else
+    run_grid(mode, name, call_thread<Body>, &body, sizeof(Body));
 }
 
 // kRange: this call's part of [0, n). Together the parts of all calls cover it once.

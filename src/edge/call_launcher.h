@@ -218,10 +218,7 @@ class Launching {
     if (!torch.stream_of(views_[0], &stream)) return nullptr;
     for (size_t i = 0; i < l_.parameters.size(); ++i)
       if (l_.parameters[i].kind == kStream) words_[i] = stream;
-    if (target->device_type == kDLCPU) {
-      const long threads = Torch::number(PyObject_CallNoArgs(torch.get_num_threads));
-      target->set_num_threads(threads > 0 ? static_cast<int>(threads) : 1);
-    }
+    if (target->device_type == kDLCPU) target->set_num_threads(torch.threads());
     const Run function = target->run;  // another thread may add a target at the same time
     PyThreadState* const python = PyEval_SaveThread();
     const int64_t result = function(words_ + l_.returns_number);  // C does not get `like`

@@ -155,7 +155,7 @@ class Plan {
   bool launch(const View* tensors, const int64_t* addresses) const {
     int64_t stream = 0;
     const bool on_host = device_type_ == kDLCPU;
-    const long threads = on_host ? Torch::number(PyObject_CallNoArgs(torch.get_num_threads)) : 0;
+    const int threads = on_host ? torch.threads() : 0;
     DLTensor here{};
     here.device_type = device_type_;
     here.device = device_;
@@ -163,7 +163,7 @@ class Plan {
     const Launch* failed = nullptr;
     PyThreadState* const python = PyEval_SaveThread();
     for (const Launch& l : launches_) {
-      if (l.set_num_threads && threads > 0) l.set_num_threads(static_cast<int>(threads));
+      if (l.set_num_threads && threads > 0) l.set_num_threads(threads);
       int64_t words[kMostWords];
       fill(words, l, tensors, addresses, stream);
       if (l.run(words)) {

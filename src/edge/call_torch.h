@@ -139,6 +139,35 @@ class Named {
   PyObject* dict_;
 };
 
+// A builtin of torch that takes nothing, or one object. Its C function is called itself, which takes half the time.
+class Builtin {
+ public:
+  explicit Builtin(PyObject* function) : function_(function) {
+    if (!function || !PyObject_TypeCheck(function, &PyCFunction_Type)) return;
+    flags_ = PyCFunction_GetFlags(function);
+    self_ = PyCFunction_GetSelf(function);
+    quick_ = PyCFunction_GetFunction(function);
+  }
+  PyObject* operator()() const {
+    return flags_ == METH_NOARGS ? quick_(self_, nullptr) : PyObject_CallNoArgs(function_);
+  }
+  PyObject* operator()(PyObject* argument) const {
+    return flags_ == METH_O ? quick_(self_, argument)
+                            : PyObject_CallFunctionObjArgs(function_, argument, nullptr);
+  }
+  // It is a method of an object, and is called as that of another one of its type.
+  PyObject* of(PyObject* object) const {
+    if (flags_ == METH_NOARGS) return quick_(object, nullptr);
+    const Owned name(PyObject_GetAttrString(function_, "__name__"));
+    return name ? PyObject_CallMethodObjArgs(object, name.get(), nullptr) : nullptr;
+  }
+
+ private:
+  PyObject *function_, *self_ = nullptr;
+  PyCFunction quick_ = nullptr;
+  int flags_ = -1;
+};
+
 // Names of attributes. Each is made once, because Python finds an attribute faster by an interned name.
 struct Names {
 #define CAFFE_NAME(name) PyObject* const name = PyUnicode_InternFromString(#name)
@@ -186,20 +215,21 @@ struct Torch : Named {
   using Named::Named;
   // The plain types of tensors.
   PyObject *tensor = object("tensor"), *parameter = object("parameter");
-  // A method of a tensor, and the name of an attribute.
-  PyObject *is_neg = object("is_neg"), *is_conj = object("is_conj"), *requires_grad = object("requires_grad");
+  // Methods of some tensor, and the name of an attribute.
+  Builtin is_neg{object("is_neg")}, is_conj{object("is_conj")};
+  PyObject* requires_grad = object("requires_grad");
   // Functions: is there any?
-  PyObject *modes = object("modes"), *tracing = object("tracing"), *autocasting = object("autocasting");
+  Builtin modes{object("modes")}, tracing{object("tracing")}, autocasting{object("autocasting")};
   // Functions: does a profiler run? Is there a mode of torch's Python functions?
-  PyObject *profiling = object("profiling"), *function_modes = object("function_modes");
+  Builtin profiling{object("profiling")}, function_modes{object("function_modes")};
   // A function of a dispatch key: is it included in this thread? And the key of tracers before the dispatcher.
   PyObject *is_included = object("is_included"), *pre_dispatch = object("pre_dispatch");
   // A function: is a transform of torch.func active?
-  PyObject* transforms = object("transforms");
+  Builtin transforms{object("transforms")};
   // A function: may empty tensors have to be filled?
-  PyObject* deterministic = object("deterministic");
+  Builtin deterministic{object("deterministic")};
   // Functions.
-  PyObject *grad_enabled = object("grad_enabled"), *get_num_threads = object("get_num_threads");
+  Builtin grad_enabled{object("grad_enabled")}, get_num_threads{object("get_num_threads")};
   // A module's dict, and the name of its int.
   PyObject *forward_ad = object("forward_ad"), *current_level = object("current_level");
   // Functions of a device type's name.
@@ -214,7 +244,7 @@ struct Torch : Named {
            *raw_stream = object("raw_stream");
   long devices_there = -1;  // unknown yet
   // A function: these tensors were written to.
-  PyObject* increment_version = object("increment_version");
+  Builtin increment_version{object("increment_version")};
   // Null if this torch has no such API, or one of another version.
   const DLPackExchangeAPI* api = version_1(object("exchange_api"));
 
@@ -245,17 +275,14 @@ struct Torch : Named {
   // The tensors' memory has changed: a backward that saved one of them must not use it.
   void written(PyObject* const* tensors, Py_ssize_t count) const {
     const Owned all(tuple_of(tensors, count));
-    const Owned done(all ? PyObject_CallFunctionObjArgs(increment_version, all.get(), nullptr) : nullptr);
+    const Owned done(all ? increment_version(all.get()) : nullptr);
     if (!done) PyErr_Clear();  // an inference tensor, which no backward uses
   }
-  bool is_negative(PyObject* object) const {
-    return truth(PyObject_CallFunctionObjArgs(is_neg, object, nullptr));
-  }
+  bool is_negative(PyObject* object) const { return truth(is_neg.of(object)); }
   // Does its memory hold the negatives or the conjugates of its values? DLPack does not show it.
   bool is_lazy(PyObject* object, const View& view) const {
     const bool is_complex = view.dtype.code == kDLComplex;
-    return is_negative(object) ||
-           (is_complex && truth(PyObject_CallFunctionObjArgs(is_conj, object, nullptr)));
+    return is_negative(object) || (is_complex && truth(is_conj.of(object)));
   }
   bool wants_gradient(PyObject* object) const { return truth(PyObject_GetAttr(object, requires_grad)); }
   bool has_tangents() const {
@@ -287,7 +314,12 @@ struct Torch : Named {
   bool is_before_dispatch() const {
     return truth(PyObject_CallFunctionObjArgs(is_included, pre_dispatch, nullptr));
   }
-  static bool ask(PyObject* function) { return truth(PyObject_CallNoArgs(function)); }
+  static bool ask(const Builtin& function) { return truth(function()); }
+  // torch.get_num_threads(); 1 if it failed.
+  int threads() const {
+    const long count = number(get_num_threads());
+    return count > 0 ? static_cast<int>(count) : 1;
+  }
   // The number that a function returned. -1 if it failed; then the error is cleared.
   static long number(PyObject* answer) {
     const long value = answer ? PyLong_AsLong(answer) : -1;

@@ -42,8 +42,7 @@ caffe_switch_stack:
   popq %r12
   popq %rbx
   popq %rbp
-  popq %rax
-  jmp *%rax
+  ret
 .size caffe_switch_stack,.-caffe_switch_stack
 )");
 

@@ -71,7 +71,8 @@ namespace {
 
 constexpr int64_t kMaxThreadsPerBlock = 1024;
 constexpr int64_t kPartElements = 1 << 15;  // kRange: large beside a call, small enough to balance
-constexpr int64_t kBlocksThreads = 4096;    // kBlocks: threads of one call
+constexpr int64_t kBlocksThreads = 4096;    // kBlocks: threads of one call, or more of a large grid,
+constexpr int64_t kBlocksParts = 64;        // of which each host thread gets so many calls
 constexpr double kThreadPaysOff = 100e-6;   // seconds of work for which one more host thread pays
 constexpr size_t kMostBlocksAtOnce = 1024;  // that wait for each other
 constexpr double kHelpAfter = 1e-3, kFullAfter = 1,
@@ -120,17 +121,25 @@ constexpr size_t kPage = 4096, kStackShift = 5 * 64;
 constexpr size_t kStacksBytes = kMaxThreadsPerBlock * (kStackBytes + kPage);
 constexpr uint64_t kCanary = 0x5afe57ac5afe57acu;  // at the end of each stack, to detect overflows
 
+constexpr int kNoLane = -1, kAllLanes = -2;
+
 struct Fiber {
   Context here;  // where it waits
   char* stack = nullptr;
   uint3 thread{};              // the CUDA thread that runs here
+  int id = 0;                  // its number in the block
   unsigned int waits_for = 0;  // the lanes of a warp barrier; 0: the block's barrier
   bool orders_memory = false;  // true for a __syncwarp(), false for a shuffle or a vote
+  bool from_nobody = false;    // the lane of `source` does not take part
+  int source = kNoLane;        // in a shuffle: the lane whose value it wants. In a vote: kAllLanes
+  uint64_t value = 0;          // what it gets
   int outcome = 0;             // the result of the barrier
   Place active;                // the __activemask() where it waits; line 0: none
 #if defined(__SANITIZE_ADDRESS__)
   void* fake_stack = nullptr;
 #endif
+
+  bool is_too_deep() const { return *reinterpret_cast<const uint64_t*>(stack) != kCanary; }
 };
 
 // The barrier of one warp. It is reset when a block starts.
@@ -158,34 +167,40 @@ class BlockRunner {
   void grid_barrier(Place place);
   bool is_cooperative() const { return kernel_->launch.cooperative; }
   void* shared_bytes() { return shared_.begin(); }
-
-  // The number of a thread in its block: of this one, or of another.
-  static int flat(uint3 thread = threadIdx) {
-    return static_cast<int>((thread.z * blockDim.y + thread.y) * blockDim.x + thread.x);
-  }
+  void begin_code();
+  void end_code();
 
  private:
   void start(const Kernel& kernel);
   void finish();
   void run_threads();
+  uint3 place_of(int id) const;
   void check_waits(const char* what) const;
   void resume(Fiber& fiber);
+  void resume_ready();
+  Fiber* following(const Fiber& fiber);
   void park();
   void wait();
   void release_block_barrier();
   bool release_warp_barriers();
   bool release_active_masks();
+  void meet(unsigned int mask, uint64_t value, int source);
+  static void exchange(Fiber& fiber, const Warp& its);
   bool resume_spinning();
   void stalled();
   void goes_on();
   Fiber& fresh_fiber();
   Fiber& new_fiber();
-  Warp& warp() { return warps_[flat() / 32]; }
+  Warp& warp() { return warps_[current_->id / 32]; }
   static void entry();
 
+  // This host thread's variables: to ask for their addresses takes longer than to use them.
+  uint3& thread_ = threadIdx;
+  volatile bool& in_code_ = in_kernel;
   const Kernel* kernel_ = nullptr;
   int total_ = 0, started_ = 0, finished_ = 0, ended_ = 0;
   int64_t first_block_ = 0, last_block_ = 0;  // kBlocks
+  uint3 block_{};                             // its dimensions
   int at_barrier_ = 0, predicate_sum_ = 0;
   int64_t progress_ = 0;  // counts the threads' ends and the block's barriers
   int64_t seen_progress_ = 0;
@@ -197,7 +212,8 @@ class BlockRunner {
   Warp warps_[kMaxThreadsPerBlock / 32];
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> parked_, idle_, spinning_;
-  std::vector<Fiber*> ready_, waiting_;  // of the functions that resume fibres, to keep their memory
+  std::vector<Fiber*> ready_, waiting_;  // those that a barrier lets go on, and those that it does not
+  size_t next_ready_ = 0;
   Fiber* current_ = nullptr;
   Context scheduler_;
   char* stacks_ = nullptr;
@@ -210,7 +226,17 @@ class BlockRunner {
 #endif
 };
 
-thread_local BlockRunner runner;
+// A variable of this host thread. Its address is asked for once, and not again at each use.
+template <typename T>
+T& found(T& variable) {
+  T* at = &variable;
+  __asm__("" : "+r"(at));
+  return *at;
+}
+BlockRunner& runner() {
+  static thread_local BlockRunner own;
+  return found(own);
+}
 
 void BlockRunner::start(const Kernel& kernel) {
   kernel_ = &kernel;
@@ -236,7 +262,8 @@ void BlockRunner::run(const Kernel& kernel, uint3 block) {
   for (const uint3* launchers : {&threadIdx, &blockIdx, &blockDim, &gridDim})
     race_finder.is_written(launchers, sizeof *launchers);
   start(kernel);
-  total_ = static_cast<int>(blockDim.x * blockDim.y * blockDim.z);
+  block_ = blockDim;
+  total_ = static_cast<int>(block_.x * block_.y * block_.z);
   running_ = true;
   for (int w = 0; w * 32 < total_; ++w) {
     const int lanes = total_ - w * 32;
@@ -287,35 +314,37 @@ void BlockRunner::check_waits(const char* what) const {
 void BlockRunner::abandon() {
   goes_on();
   running_ = false;
-  parked_.clear();
-  spinning_.clear();
-  idle_.clear();
+  for (std::vector<Fiber*>* fibers : {&parked_, &spinning_, &idle_, &ready_}) fibers->clear();
   fibers_.clear();
 }
 
 // From here on this host thread runs the kernel's own code ...
-void begin_code() {
-  race_finder.run_as(BlockRunner::flat());
-  in_kernel = true;
+void BlockRunner::begin_code() {
+  race_finder.run_as(current_->id);
+  in_code_ = true;
 }
 // ... and from here on the launcher's.
-void end_code() {
-  in_kernel = false;
+void BlockRunner::end_code() {
+  in_code_ = false;
   race_finder.pause();
+}
+
+uint3 BlockRunner::place_of(int id) const {
+  const unsigned int t = static_cast<unsigned int>(id), width = block_.x, height = block_.y;
+  if (t < width) return {t, 0, 0};
+  return {t % width, t / width % height, t / width / height};
 }
 
 // The loop over the block's threads. It changes to another fibre when a thread waits.
 void BlockRunner::run_threads() {
   while (started_ < total_) {
-    const unsigned int t = static_cast<unsigned int>(backwards ? total_ - 1 - started_ : started_);
+    const int id = backwards ? total_ - 1 - started_ : started_;
     ++started_;
-    threadIdx = uint3{t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
-    current_->thread = threadIdx;
+    current_->thread = thread_ = place_of(id);
+    current_->id = id;
     begin_code();
     kernel_->call(kernel_->body);
     end_code();
-    threadIdx = current_->thread;
-    const int id = flat();
     race_finder.thread_ended(id);
     ended_ = id;
     warps_[id / 32].live &= ~(1u << (id % 32));
@@ -326,7 +355,7 @@ void BlockRunner::run_threads() {
 }
 
 void BlockRunner::entry() {
-  BlockRunner& self = runner;
+  BlockRunner& self = runner();
   Fiber* fiber = self.current_;
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(fiber->fake_stack, &self.scheduler_stack_, &self.scheduler_stack_bytes_);
@@ -334,9 +363,9 @@ void BlockRunner::entry() {
   for (;;) {  // a fibre is used again and again
     try {
       if (self.kernel_->call_blocks) {
-        in_kernel = true;
+        self.in_code_ = true;
         self.kernel_->call_blocks(self.kernel_->body, self.first_block_, self.last_block_);
-        in_kernel = false;
+        self.in_code_ = false;
       } else {
         self.run_threads();
       }
@@ -379,7 +408,7 @@ Fiber& BlockRunner::new_fiber() {
 
 void BlockRunner::resume(Fiber& fiber) {
   current_ = &fiber;
-  threadIdx = fiber.thread;
+  thread_ = fiber.thread;
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(&scheduler_fake_stack_, fiber.stack, kStackBytes);
 #endif
@@ -387,12 +416,32 @@ void BlockRunner::resume(Fiber& fiber) {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(scheduler_fake_stack_, nullptr, nullptr);
 #endif
-  if (*reinterpret_cast<uint64_t*>(fiber.stack) != kCanary)
+  if (current_->is_too_deep())
     fail(*kernel_, "a thread used more than 640 KiB of stack between two barriers");
+}
+
+// Resume the fibres of ready_, each when the one before it waits again. A fibre that waits does the next step itself.
+void BlockRunner::resume_ready() {
+  for (next_ready_ = 0; next_ready_ < ready_.size() && !thrown_;) resume(*ready_[next_ready_++]);
+  ready_.clear();
+}
+
+// The fibre to which this one, which waits, changes itself. Null: the scheduler decides.
+Fiber* BlockRunner::following(const Fiber& fiber) {
+#if defined(__SANITIZE_ADDRESS__)
+  return (void)fiber, nullptr;
+#endif
+  if (next_ready_ >= ready_.size() || thrown_ || fiber.is_too_deep()) return nullptr;
+  return ready_[next_ready_++];
 }
 
 void BlockRunner::park() {
   Fiber* fiber = current_;
+  if (Fiber* const next = following(*fiber)) {
+    current_ = next;
+    thread_ = next->thread;
+    return switch_context(fiber->here, next->here);
+  }
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(&fiber->fake_stack, scheduler_stack_, scheduler_stack_bytes_);
 #endif
@@ -424,26 +473,20 @@ int BlockRunner::block_barrier(int predicate, Place place, const void* caller) {
 }
 
 void BlockRunner::release_block_barrier() {
-  std::vector<Fiber*>& waiting = ready_;
-  waiting.clear();
-  waiting.swap(parked_);
-  if (finished_ && barrier_caller_)
-    race_finder.barrier_skipped(flat(waiting.front()->thread), ended_, barrier_caller_);
-  for (Fiber* fiber : waiting) fiber->outcome = predicate_sum_;
+  ready_.swap(parked_);
+  if (finished_ && barrier_caller_) race_finder.barrier_skipped(ready_.front()->id, ended_, barrier_caller_);
+  for (Fiber* fiber : ready_) fiber->outcome = predicate_sum_;
   at_barrier_ = predicate_sum_ = 0;
   ++progress_;
   race_finder.block_barrier();
-  for (Fiber* fiber : waiting) {
-    if (thrown_) return;
-    resume(*fiber);
-  }
+  resume_ready();
 }
 
 void BlockRunner::warp_barrier(unsigned int mask, bool orders_memory) {
   end_code();
   check_waits("__syncwarp()");
   Warp& own = warp();
-  own.arrived |= 1u << (flat() % 32);
+  own.arrived |= 1u << (current_->id % 32);
   current_->waits_for = mask;
   current_->orders_memory = orders_memory;
   parked_.push_back(current_);
@@ -452,53 +495,60 @@ void BlockRunner::warp_barrier(unsigned int mask, bool orders_memory) {
 
 // Wake the threads of a warp if all lanes that they wait for have arrived or returned.
 bool BlockRunner::release_warp_barriers() {
-  std::vector<Fiber*>&ready = ready_, &waiting = waiting_;
-  ready.clear();
-  waiting.clear();
+  waiting_.clear();
   for (Fiber* fiber : parked_) {
-    const int id = flat(fiber->thread);
+    const int id = fiber->id;
     const Warp& its = warps_[id / 32];
     const bool open =
         fiber->waits_for && (its.arrived & its.live & fiber->waits_for) == (its.live & fiber->waits_for);
-    (open ? ready : waiting).push_back(fiber);
+    (open ? ready_ : waiting_).push_back(fiber);
   }
-  parked_.swap(waiting);
+  parked_.swap(waiting_);
   race_finder.begin_warp_barrier();
-  for (Fiber* fiber : ready) {
-    const int id = flat(fiber->thread);
+  for (Fiber* fiber : ready_) {
+    const int id = fiber->id;
     warps_[id / 32].arrived &= ~(1u << (id % 32));
+    if (fiber->source != kNoLane) exchange(*fiber, warps_[id / 32]);
     if (fiber->orders_memory) race_finder.warp_barrier(id, fiber->waits_for);
   }
-  for (Fiber* fiber : ready) {
-    if (thrown_) break;
-    resume(*fiber);
+  const bool any = !ready_.empty();
+  resume_ready();
+  return any;
+}
+
+// Give a value to the other lanes, and wait for theirs.
+void BlockRunner::meet(unsigned int mask, uint64_t value, int source) {
+  check_waits("a shuffle or a vote");
+  Fiber* const fiber = current_;
+  warp().published[fiber->id % 32] = fiber->value = value;
+  fiber->source = source;
+  warp_barrier(mask);
+  fiber->source = kNoLane;
+}
+
+// All have come, and nobody goes on yet: what this lane gets.
+void BlockRunner::exchange(Fiber& fiber, const Warp& its) {
+  const unsigned int there = fiber.waits_for & its.live;
+  if (fiber.source == kAllLanes) {
+    fiber.value = 0;
+    for (int lane = 0; lane < 32; ++lane)
+      if (there >> lane & 1u) fiber.value |= its.published[lane] << lane;
+    return;
   }
-  return !ready.empty();
+  // In CUDA the value of a lane that does not take part is undefined. Here it is the thread's own.
+  fiber.from_nobody = !(there >> fiber.source & 1u);
+  if (!fiber.from_nobody) fiber.value = its.published[fiber.source];
 }
 
 uint64_t BlockRunner::warp_exchange(unsigned int mask, uint64_t bits, int source, const void* caller) {
-  check_waits("a shuffle or a vote");
-  Warp& own = warp();
-  own.published[flat() % 32] = bits;
-  warp_barrier(mask);
-  // In CUDA the value of a lane that does not take part is undefined. Here it is the thread's own.
-  const bool there = (mask & own.live) >> (source & 31) & 1u;
-  const uint64_t result = there ? own.published[source & 31] : bits;
-  if (!there) race_finder.read_from_no_lane(source & 31, caller);
-  warp_barrier(mask);  // nobody may publish again before all have read
-  return result;
+  meet(mask, bits, source & 31);
+  if (current_->from_nobody) race_finder.read_from_no_lane(source & 31, caller);
+  return current_->value;
 }
 
 unsigned int BlockRunner::warp_ballot(unsigned int mask, int predicate) {
-  check_waits("a shuffle or a vote");
-  Warp& own = warp();
-  own.published[flat() % 32] = predicate != 0;
-  warp_barrier(mask);
-  unsigned int votes = 0;
-  for (int lane = 0; lane < 32; ++lane)
-    if ((mask & own.live) >> lane & 1u) votes |= static_cast<unsigned int>(own.published[lane]) << lane;
-  warp_barrier(mask);
-  return votes;
+  meet(mask, predicate != 0, kAllLanes);
+  return static_cast<unsigned int>(current_->value);
 }
 
 // The lanes of this warp that come to this place. The others end, or wait elsewhere.
@@ -521,24 +571,22 @@ bool BlockRunner::release_active_masks() {
   Place first[kMaxThreadsPerBlock / 32];
   unsigned int mask[kMaxThreadsPerBlock / 32] = {};
   for (Fiber* fiber : parked_) {
-    const int id = flat(fiber->thread), w = id / 32;
+    const int id = fiber->id, w = id / 32;
     if (!fiber->active.line) continue;
     if (!mask[w] || before(fiber->active, first[w])) first[w] = fiber->active, mask[w] = 0;
     if (!before(first[w], fiber->active)) mask[w] |= 1u << id % 32;
   }
-  std::vector<Fiber*> ready, waiting;
+  waiting_.clear();
   for (Fiber* fiber : parked_) {
-    const int id = flat(fiber->thread);
+    const int id = fiber->id;
     const bool open = fiber->active.line && mask[id / 32] >> id % 32 & 1u;
     if (open) fiber->outcome = static_cast<int>(mask[id / 32]), fiber->active = {};
-    (open ? ready : waiting).push_back(fiber);
+    (open ? ready_ : waiting_).push_back(fiber);
   }
-  parked_.swap(waiting);
-  for (Fiber* fiber : ready) {
-    if (thrown_) break;
-    resume(*fiber);
-  }
-  return !ready.empty();
+  parked_.swap(waiting_);
+  const bool any = !ready_.empty();
+  resume_ready();
+  return any;
 }
 
 double now() {
@@ -560,8 +608,8 @@ void guarded(const char* kernel, const Work& work) {
   const bool left =
       caffe_with_way_out([&] { return work(), false; }, [&](const char* text) { return why = text, true; });
   if (!left) return;
-  end_code();
-  runner.abandon();
+  runner().end_code();
+  runner().abandon();
   throw std::runtime_error(std::string("kernel ") + kernel + ": " + why);
 }
 
@@ -777,7 +825,7 @@ void BlockRunner::grid_barrier(Place place) {
     fail(*kernel_, "this_grid().sync() at " + text_of(place) +
                        " needs a cooperative launch (cudaLaunchCooperativeKernel)");
   block_barrier(0, place);
-  if (flat() == 0) {
+  if (current_->id == 0) {
     const int64_t blocks = int64_t(gridDim.x) * gridDim.y * gridDim.z, barrier = team->grid_barriers;
     const bool comes_last = ++team->at_grid_barrier == blocks;
     if (comes_last) {
@@ -962,9 +1010,9 @@ void run_grid(Mode mode, const char* name, void (*call)(const void*), const void
     spread(name, blocks, [&](int64_t number) {
       const int64_t b = backwards ? blocks - 1 - number : number;
       race_finder.watch_block(b, blocks);
-      runner.run(kernel,
-                 uint3{static_cast<unsigned int>(b % grid.x), static_cast<unsigned int>(b / grid.x % grid.y),
-                       static_cast<unsigned int>(b / grid.x / grid.y)});
+      runner().run(
+          kernel, uint3{static_cast<unsigned int>(b % grid.x), static_cast<unsigned int>(b / grid.x % grid.y),
+                        static_cast<unsigned int>(b / grid.x / grid.y)});
     });
   });
 }
@@ -972,16 +1020,17 @@ void run_grid(Mode mode, const char* name, void (*call)(const void*), const void
 void run_blocks(const char* name, void (*call)(const void*, int64_t, int64_t), const void* body) {
   Kernel kernel{name, nullptr, body, next_launch, call};
   launch(kernel, 0, [&](dim3, int64_t blocks, int64_t threads) {
-    const int64_t together = std::max<int64_t>(1, kBlocksThreads / threads);
-    const int64_t count = (blocks + together - 1) / together;
-    const auto run_part = [&](int64_t part) {
-      runner.run_blocks(kernel, part * together, std::min(blocks, (part + 1) * together));
-    };
-    count == 1 ? run_alone(name, run_part) : spread(name, count, run_part);
+    if (blocks == 1 || blocks * threads <= kBlocksThreads)
+      return run_alone(name, [&](int64_t) { runner().run_blocks(kernel, 0, blocks); });
+    const int64_t most = std::max(kBlocksThreads, blocks * threads / (kBlocksParts * max_threads()));
+    const int64_t together = std::max<int64_t>(1, most / threads);
+    spread(name, (blocks + together - 1) / together, [&](int64_t part) {
+      runner().run_blocks(kernel, part * together, std::min(blocks, (part + 1) * together));
+    });
   });
 }
 
-void* dynamic_shared_bytes() { return runner.shared_bytes(); }
+void* dynamic_shared_bytes() { return runner().shared_bytes(); }
 
 void note_fault(int number, uintptr_t code, const void* memory) {
   if (!RaceFinder::kOn) return;
@@ -994,15 +1043,17 @@ void note_fault(int number, uintptr_t code, const void* memory) {
   race_finder.fault(number == SIGFPE ? reinterpret_cast<const void*>(code + 1) : nullptr, why);
 }
 
-int lane() { return BlockRunner::flat() % 32; }
-int block_barrier(int predicate, Place place) {
-  return runner.block_barrier(predicate, place, __builtin_return_address(0));
+int lane() {
+  return static_cast<int>((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x) % 32;
 }
-void warp_barrier(unsigned int mask) { runner.warp_barrier(mask, true); }
-unsigned int active_lanes(Place place) { return runner.active_lanes(place); }
-void grid_barrier(Place place) { runner.grid_barrier(place); }
-bool is_cooperative() { return runner.is_cooperative(); }
-void spin() { runner.spin(); }
+int block_barrier(int predicate, Place place) {
+  return runner().block_barrier(predicate, place, __builtin_return_address(0));
+}
+void warp_barrier(unsigned int mask) { runner().warp_barrier(mask, true); }
+unsigned int active_lanes(Place place) { return runner().active_lanes(place); }
+void grid_barrier(Place place) { runner().grid_barrier(place); }
+bool is_cooperative() { return runner().is_cooperative(); }
+void spin() { runner().spin(); }
 #ifdef CAFFE_HOST_RACES
 bool may_spin() {
   if (++spins % 1024 == 0) spin();
@@ -1025,9 +1076,9 @@ BlockScope::~BlockScope() { race_finder.block_scope(false); }
 Constant::Constant(const void* memory, size_t bytes) { RaceFinder::constant(memory, bytes); }
 #endif
 uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source) {
-  return runner.warp_exchange(mask, bits, source, __builtin_return_address(0));
+  return runner().warp_exchange(mask, bits, source, __builtin_return_address(0));
 }
-unsigned int warp_ballot(unsigned int mask, int predicate) { return runner.warp_ballot(mask, predicate); }
+unsigned int warp_ballot(unsigned int mask, int predicate) { return runner().warp_ballot(mask, predicate); }
 
 }  // namespace cuda_host
 

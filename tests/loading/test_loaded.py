@@ -3,7 +3,7 @@
 import pytest
 from support.load import filled, folder
 
-from cuffi import load
+from cuffi import load, load_inline
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -16,6 +16,13 @@ def test_changed_python_builds_nothing(tmp_path, own_cache, compiler):
     second = load(path)
     assert second is not first and second.ADDED == 1 and filled(second) == 1
     assert len(compiler.starts) == starts
+
+
+def test_a_function_is_looked_up_once(monkeypatch):
+    module = load_inline("twice", "__global__ void twice(float* x) { *x *= 2; }")
+    first = module.twice
+    monkeypatch.setattr(type(module.layer), "named", None)
+    assert module.twice is first
 
 
 def test_two_folders_of_one_name(tmp_path):

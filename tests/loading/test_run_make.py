@@ -3,6 +3,7 @@
 import os
 import pty
 import signal
+import sys
 
 import pytest
 from support.load import loads, wait_for
@@ -24,6 +25,17 @@ def test_a_missing_compiler_is_one_line(own_cache, monkeypatch):
         cuffi.load_inline("twice", SOURCE)
     said = "load: there is no 'no-such-compiler': building a layer needs make and a C++ compiler"
     assert str(raised.value) == said
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_bytecode_lies_in_the_cache_where_python_writes_none(own_cache, monkeypatch, writes):
+    monkeypatch.setattr(sys, "dont_write_bytecode", not writes)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "" if writes else "1")
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
+    cuffi.load_inline("twice", SOURCE, backends="host")
+    kept = {file.name.partition(".")[0] for file in (own_cache / "bytecode").rglob("*.pyc")}
+    assert ({"inline", "build", "to_host", "link"} <= kept) == (not writes)
+    assert not kept if writes else (own_cache / "bytecode").stat().st_mode & 0o777 == 0o700
 
 
 def test_each_door_says_that_make_is_missing(own_cache, monkeypatch, tmp_path):

@@ -66,6 +66,7 @@ class Kernel(NamedTuple):
     uses_thread_identity: bool  # threadIdx, __shared__, a barrier ..., maybe in a function that it calls
     meets: bool  # its threads may wait for each other, or see which threads run
     asks_as_itself: bool  # it uses threadIdx in its own text only, where this can be a parameter
+    in_rows: bool  # nobody sees whether threads of other blocks run between those of one: no atomics, nothing shared
     writes_outside_loop: bool  # may write memory outside the loops, so each thread would write once
     dynamic_shared: bool  # uses `extern __shared__`, maybe in a function or class that it names
     launches: tuple[Launch, ...]
@@ -113,6 +114,7 @@ class Unit:
         self.functions = {f.name for s in self.sources for f in s.functions}
         self._code = {f.name for s in self.sources for f in s.functions if not f.is_kernel}
         self._code |= {name for source in self.sources for name in source.classes}
+        self.macros = {macro.tokens[0].text for source in self.sources for macro in source.macros}
         loose = set().union(*(loose_words(source) for source in self.sources))
         self._loose = self.reachable(loose)
         # What another file defines may ask for its thread, and wait for others.
@@ -165,6 +167,14 @@ class Unit:
         loops = any(IDENTITY.match(word) and word != "threadIdx" for word in reachable)
         return not asks and not loops and asks_as_itself(source, function)
 
+    def _in_rows(self, reachable: set[str]) -> bool:
+        """Does nobody see the order of blocks, and nothing but the kernel's own text ask for a thread or a block?"""
+        elsewhere = self._loose.union(
+            *(self.reachable({name}) for name in reachable & (self._code | self.macros))
+        )
+        seen = any(ATOMIC.match(w) or w in ("__shared__", "printf") for w in reachable | self._loose)
+        return not seen and not elsewhere & {"threadIdx", "blockIdx"}
+
     def _kernel(self, source: Source, function: Function) -> Kernel:
         launches = tuple(x for x in self._launches if x.kernel == function.name)
         words = _words(source.lexed, function.body, function.end)
@@ -195,6 +205,7 @@ class Unit:
             or bool(reachable & self.foreign),
             meets=not self._knows_all or self._meets(called),
             asks_as_itself=self._asks_as_itself(source, function, called),
+            in_rows=self._in_rows(called),
             writes_outside_loop=body.writes_outside_loop,
             dynamic_shared=any(
                 function.name in s.dynamic_shared or reachable & s.dynamic_shared for s in self.sources

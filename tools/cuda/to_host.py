@@ -31,6 +31,7 @@ from .analysis import RANGE_LOOPS, Kernel, Unit
 from .branches import ASM, FOR_DEVICES, GPU_ONLY, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
 from .casts import Within, casts
 from .conditions import ARCH, HOST_BUILD, Directive, Token
+from .guard import counts_along_x, guard_of
 from .launches import Launch
 from .outline import Function, split_commas
 from .rewrite import Rewriter, quoted, rewrite_files
@@ -108,7 +109,7 @@ class HostRewriter(Rewriter):
         kernels = {kernel.body: kernel for kernel in unit.kernels(source)}
         for function in source.functions:
             if function.is_kernel:
-                self._kernel(function, kernels[function.body, function.end])
+                self._kernel(unit, function, kernels[function.body, function.end])
         for launch in source.launches:
             self._launch(launch)
         self._spinning_loops(unit)
@@ -197,14 +198,28 @@ class HostRewriter(Rewriter):
         ):
             self._edit(tokens[where].start, tokens[where].start, INLINED + " ")
 
-    def _kernel(self, function: Function, kernel: Kernel):
+    def _kernel(self, unit: Unit, function: Function, kernel: Kernel):
         # With [=] and mutable each thread has its own copy of the parameters. A `return` ends only that thread.
-        mode = kernel.mode
-        identity = "CAFFE_HOST_IDENTITY" if mode == "kBlocks" and kernel.asks_as_itself else ""
+        mode, identity, closing = kernel.mode, "", "}); "
+        if mode == "kBlocks" and kernel.asks_as_itself:
+            identity = "CAFFE_HOST_IDENTITY"
+            if not self.watched and kernel.in_rows and counts_along_x(self.source, function):
+                mode = "kRows"
+            guard = None if self.watched else guard_of(self.source, function, unit.macros)
+            if guard:
+                identity, closing = "CAFFE_HOST_GUARDED", "}}); "
+                first, last = guard.condition
+                self._edit(
+                    guard.at, guard.at, f"CAFFE_HOST_ASKED({guard.text}, {str(guard.leaves).lower()}) "
+                )
+                self._edit(
+                    first, first, "!CAFFE_HOST_IS_IN && (" if guard.leaves else "CAFFE_HOST_IS_IN || ("
+                )
+                self._edit(last, last, ")")
         opening = f' ::cuda_host::run<::cuda_host::{mode}>("{function.name}", [=]({identity}) mutable {{'
         opening += self._nothing_left(function)
         self._edit(function.body + 1, function.body + 1, opening)
-        self._edit(function.end - 1, function.end - 1, "}); ")
+        self._edit(function.end - 1, function.end - 1, closing)
         if mode == "kRange":
             tokens = self.source.lexed.tokens
             # A loop over the whole grid becomes one over this call's part, which the compiler vectorises.

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import subprocess
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..files import read, write
 from .backends import BACKENDS
@@ -24,8 +24,7 @@ _ERROR = re.compile(
 _MOST = 240
 
 
-@dataclass(frozen=True)
-class Failure:
+class Failure(NamedTuple):
     """A library that is not built.
 
     Attributes:

@@ -75,6 +75,7 @@ def main() -> int:
     header = Path(files[files.index("--header") + 1]) if "--header" in files else None
     output, wrapper, layer, *core = map(Path, files[: files.index("--header")] if header else files)
     partial = output.with_name(output.name + ".partial")
+    commit = metadata.commit()
     with tempfile.TemporaryDirectory(prefix="link.") as place:
         if info.split()[0] == HOST.name:
             layer, *core = held_back([layer, *core], place, cxx)
@@ -90,7 +91,7 @@ def main() -> int:
         print(explain(undefined, header) if undefined else done.stderr)
         partial.unlink(missing_ok=True)
         return 1
-    metadata.write(partial, output, info, nvcc)
+    metadata.write(partial, output, info, nvcc, commit())
     os.replace(partial, output)
     return 0
 

@@ -6,12 +6,14 @@ version lines. digest: the library's SHA-256. commit: the toolkit's commit.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import struct
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from .. import files
@@ -52,22 +54,23 @@ def compilers(library: bytes, nvcc: str) -> list[str]:
     return found
 
 
-def commit() -> str:
-    """The toolkit's commit, with a mark if files differ from it; "" if it is unknown."""
-    try:
-        return Path(ROOT, "COMMIT").read_text().strip()  # an installed toolkit's
-    except OSError:
-        pass
+def commit() -> Callable[[], str]:
+    """Begin to ask for the toolkit's commit. A call returns it, with a mark if files differ; "" if it is unknown."""
+    with contextlib.suppress(OSError):
+        return Path(ROOT, "COMMIT").read_text().strip  # an installed toolkit's
     if not os.path.exists(os.path.join(ROOT, ".git")):
-        return ""
+        return str
     describe = "git --no-optional-locks describe --always --dirty=+changes --abbrev=40 --exclude=*"
     try:
-        return subprocess.run(describe.split(), cwd=ROOT, capture_output=True, text=True).stdout.strip()
+        asked = subprocess.Popen(
+            describe.split(), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
     except OSError:
-        return ""
+        return str
+    return lambda: asked.communicate()[0].strip()
 
 
-def write(library: Path, output: Path, info: str, nvcc: str) -> None:
+def write(library: Path, output: Path, info: str, nvcc: str, commit: str) -> None:
     """Write the description of the library `output` beside it."""
     content = library.read_bytes()
     backend = next(b for b in BACKENDS.values() if output.name.endswith(b.library))
@@ -78,6 +81,6 @@ def write(library: Path, output: Path, info: str, nvcc: str) -> None:
         "compilers": compilers(content, nvcc),
         "python": "cp310-abi3",
         "digest": hashlib.sha256(content).hexdigest(),
-        "commit": commit(),
+        "commit": commit,
     }
     files.write(output.with_name(backend.description), os.fsencode(json.dumps(described, indent=2) + "\n"))

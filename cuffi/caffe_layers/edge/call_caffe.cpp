@@ -24,10 +24,11 @@ namespace caffe {
 struct CaffePackage : Named {
   using Named::Named;
   // By thread: the states of generators before a call draws, and services' exceptions. A function: has this thread one?
-  PyObject *drawn = object("drawn"), *failures = object("failures"), *failed = object("failed");
+  PyObject *drawn = object("drawn"), *failures = object("failures");
+  Builtin failed{object("failed")};
   // CaffeCall, and its node's apply. Functions: is a CUDA graph captured; (site, shape) -> an empty tensor.
-  PyObject *make_call = object("make_call"), *apply = object("apply"), *is_capturing = object("is_capturing"),
-           *empty = object("empty");
+  PyObject *make_call = object("make_call"), *apply = object("apply"), *empty = object("empty");
+  Builtin is_capturing{object("is_capturing")};
   // Torch's functions that make an unfilled tensor on the processor and on a GPU, or None.
   PyObject *empty_cpu = object("empty_cpu"), *empty_cuda = object("empty_cuda");
   PyObject *zeros_like = object("zeros_like"), *set_grad_enabled = object("set_grad_enabled");
@@ -350,10 +351,7 @@ class CoreCall {
   // Call the core's function without Python's lock. Returns its status; CAFFE_STATUS_FAILED comes with an exception.
   int start(Run function, const char* name) {
     const int64_t words[] = {core_.handle, reinterpret_cast<intptr_t>(words_->begin())};
-    if (record().device < 0) {
-      const long threads = Torch::number(PyObject_CallNoArgs(torch.get_num_threads));
-      core_.set_num_threads(threads > 0 ? static_cast<int>(threads) : 1);
-    }
+    if (record().device < 0) core_.set_num_threads(torch.threads());
     PyThreadState* const python = PyEval_SaveThread();
     const int status = static_cast<int>(function(words));
     PyEval_RestoreThread(python);

@@ -323,8 +323,7 @@ inline bool convert(Call& call, const Function& f, size_t index, PyObject* value
 // Run the C function, on the tensors' device, without the interpreter's lock. False, with an exception, if it failed.
 inline bool run(Call& call, const Function& f, const Word* words, Word* result) {
   const caffe::OnDevice here(call.device < 0 ? int32_t{caffe::kDLCPU} : kGpu, call.device);
-  caffe_set_num_threads(
-      static_cast<int>(caffe::Torch::number(PyObject_CallNoArgs(caffe::torch.get_num_threads))));
+  caffe_set_num_threads(caffe::torch.threads());
   call.thread = PyEval_SaveThread();
   const int status = caffe_guard([&] { return f.run(words, result), 0; });
   PyEval_RestoreThread(call.thread);

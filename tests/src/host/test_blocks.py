@@ -1,6 +1,7 @@
 """Kernels whose threads run as a plain loop (kBlocks) on the host: the same numbers and the same errors."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -87,6 +88,84 @@ __global__ void beyond(int* o) {
   dynamic[threadIdx.x + 5] = o[0];
 }
 """
+
+
+# Conditions over a grid of columns c and rows r: guards (tools/cuda/guard.py), and what looks like one.
+GUARDS = [
+    "c < w && r < h",
+    "(r < h) && (c < w)",
+    "w > c && r <= h",
+    "c > 0 && r > 0 && c < w - 1 && r < h - 1",
+    "c - 1 >= 0 && c + 2 < w && r < h",
+    "c >= w - 5 && r >= h / 2",
+    "r == 3 && c < 2 * w",
+    "r < h",
+    "c < -3",
+    "c > -3 && w > 1",
+    "c != 5 && c < w",
+    "c % 2 == 0 && c < w",
+    "w - c < 4 && c < w",
+    "c * c < w && r < h",
+    "c < w && c > r",
+]
+TYPES = ["int", "unsigned", "size_t"]
+
+
+def guarded(number: int, kind: str) -> str:
+    index = "blockIdx.x * blockDim.x + threadIdx.x, r = threadIdx.y + blockIdx.y * blockDim.y"
+    head = f"(int w, int h, int pitch, float* o) {{ {kind} c = {index};"
+    leaves = " || ".join(f"!({term})" for term in GUARDS[number].split(" && "))
+    for text in ("<", ">", "<=", ">="):  # c < w becomes c >= w
+        other = {"<": ">=", ">": "<=", "<=": ">", ">=": "<"}[text]
+        leaves = re.sub(rf"!\(([^<>=()!]*) {text} ([^<>=()!]*)\)", rf"\1 {other} \2", leaves)
+    return f"""
+__global__ void in_{kind}_{number}{head} if ({GUARDS[number]}) {{ o[r * pitch + c] += 1 + c; }} }}
+__global__ void out_{kind}_{number}{head}
+  if ({leaves}) return;
+  o[r * pitch + c] += 1 + c;
+}}"""
+
+
+@pytest.fixture(scope="module")
+def guards():
+    return load_inline(
+        "guards",
+        "".join(guarded(n, kind) for n in range(len(GUARDS)) for kind in TYPES),
+        backends="host",
+    )
+
+
+def admitted(number: int, kind: str, w: int, h: int, width: int, height: int) -> torch.Tensor:
+    """Each thread's own answer, computed as C computes it."""
+    top = torch.zeros(height, width)
+    bits = {"int": None, "unsigned": 32, "size_t": 64}[kind]
+    for r in range(height):
+        for c in range(width):
+            there = True
+            for term in GUARDS[number].split(" && "):
+                left, sign, right = re.fullmatch(r"(.*?) (<=|>=|==|!=|<|>) (.*)", term.strip("()")).groups()
+                values = {"c": c, "r": r, "w": w, "h": h}
+                sides = [eval(side.replace("/", "//"), {}, values) for side in (left, right)]
+                if bits and re.search(r"\b[cr]\b", term):
+                    sides = [side % 2**bits for side in sides]
+                there = there and eval(f"a {sign} b", {}, {"a": sides[0], "b": sides[1]})
+            top[r, c] = 1 + c if there else 0
+    return top
+
+
+@pytest.mark.parametrize(
+    "grid, block", [((3, 3, 1), (32, 4, 1)), ((9, 2, 1), (5, 3, 1)), ((1, 1, 1), (1, 1, 1))]
+)
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("number", range(len(GUARDS)))
+def test_guards(guards, number, kind, grid, block):
+    width, height = grid[0] * block[0], grid[1] * block[1]
+    for w, h in ((17, 5), (40, 6), (0, 1), (1000, 1000)):
+        wanted = admitted(number, kind, w, h, width, height)
+        for name in (f"in_{kind}_{number}", f"out_{kind}_{number}"):
+            top = torch.zeros(height, width)
+            launch(guards, name, w, h, width, top, grid=grid, block=block)
+            assert torch.equal(top, wanted), (name, w, h)
 
 
 @pytest.fixture(scope="module")
