@@ -209,7 +209,13 @@ def _complete(source: Path) -> None:
     """Write the declarations, and launchers if the source has only kernels."""
     command = [sys.executable, "-m", "tools.new_layer.inline", str(source)]
     done = subprocess.run(
-        command, cwd=toolkit.root(), capture_output=True, text=True, errors="replace", env=environment()
+        command,
+        cwd=toolkit.root(),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env=environment(),
+        umask=0o077,
     )
     if done.returncode:
         raise CaffeBuildError((done.stdout + done.stderr).strip())

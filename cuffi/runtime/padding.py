@@ -8,6 +8,7 @@ are not watched. AddressSanitizer sees all.
 
 import ctypes
 import functools
+import os
 
 import torch
 from torch import Tensor
@@ -81,7 +82,19 @@ def _is_of_malloc(tensor: Tensor) -> bool:
     if tensor.device.type != CPU or not tensor.numel() or _usable_size() is None:
         return False
     storage = tensor.untyped_storage()
-    return storage.resizable() and not storage.is_shared() and not tensor.is_pinned()
+    return storage.resizable() and not storage.is_shared() and not _may_be_pinned(tensor)
+
+
+def _may_be_pinned(tensor: Tensor) -> bool:
+    """Is its memory CUDA's, before which no size stands? In a fork of a process with a GPU torch cannot say."""
+    try:
+        ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD)
+    except OSError:  # the driver is not in this process
+        return torch.version.hip is not None
+    try:
+        return tensor.is_pinned()
+    except RuntimeError:
+        return True
 
 
 def _is_possible(size: int) -> bool:

@@ -51,12 +51,11 @@ constexpr bool has_identity = std::is_invocable_v<Body&, uint3, uint3, uint3, ui
 // A body with a guard (tools/cuda/guard.py) has one more parameter: whether it is asked if the guard lets the thread in. If
 // not, it does what comes after the guard.
 #define CAFFE_HOST_GUARDED CAFFE_HOST_IDENTITY, [[maybe_unused]] auto caffe_asked
-// Before the guard, whose condition says who leaves, or who comes in. Its brace is closed at the end of the body.
+// Before the guard, whose condition says who leaves, or who comes in. The brace is closed at the end of the body.
 #define CAFFE_HOST_ASKED(condition, leaves) \
   if constexpr (caffe_asked)                \
     return bool(condition) != leaves;       \
   else {
-#define CAFFE_HOST_IS_IN true
 template <typename Body>
 constexpr bool has_guard = !has_identity<Body> && !std::is_invocable_v<Body&>;
 

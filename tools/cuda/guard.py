@@ -40,7 +40,7 @@ ALONG_X = {
 
 
 class Guard(NamedTuple):
-    at: int  # offset of the `if`
+    after: int  # offset behind the token before the `if`
     condition: tuple[int, int]  # offsets of what stands in its parentheses
     leaves: bool  # `if (...) return;`: who is not let in
     text: str  # the condition, on one line
@@ -199,7 +199,7 @@ class _Reader:
         if not all(self._is_one_sided(term) for term in terms):
             return None
         text = " ".join(token.text for token in tokens[i + 2 : close])
-        return Guard(tokens[i].start, (tokens[i + 1].end, tokens[close].start), leaves, text)
+        return Guard(tokens[i - 1].end, (tokens[i + 1].end, tokens[close].start), leaves, text)
 
     def _end_of_statement(self, i: int) -> int:
         """The index after a block, or after a statement that is an expression."""

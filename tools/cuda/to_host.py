@@ -106,6 +106,7 @@ class HostRewriter(Rewriter):
             self._rename_own_atomics()
         declared = (EXTERN_CONSTANT.findall(own.text) for own in unit.sources)
         self._declared = {word for texts in declared for text in texts for word in re.findall(r"\w+", text)}
+        self._answered: list[tuple[int, int]] = []  # the conditions of guards
         kernels = {kernel.body: kernel for kernel in unit.kernels(source)}
         for function in source.functions:
             if function.is_kernel:
@@ -124,7 +125,8 @@ class HostRewriter(Rewriter):
                 in_loop = kernel is not None and kernel.mode in ("kRange", "kBlocks")
                 to = "::cuda_host::to_vectorised" if in_loop else "::cuda_host::to"
                 for edit in casts(tokens, source.lexed.partner, *within, Within(tokens, function), to):
-                    self._edit(*edit)
+                    if not any(first <= edit[0] and edit[1] <= last for first, last in self._answered):
+                        self._edit(*edit)
         self._words(source.lexed.tokens, in_macro=False)
         for macro in source.macros:
             self._words(macro_body(macro), in_macro=True)
@@ -208,14 +210,13 @@ class HostRewriter(Rewriter):
             guard = None if self.watched else guard_of(self.source, function, unit.macros)
             if guard:
                 identity, closing = "CAFFE_HOST_GUARDED", "}}); "
+                asked = f" CAFFE_HOST_ASKED({guard.text}, {str(guard.leaves).lower()})"
+                self._edit(guard.after, guard.after, asked)
+                # Who runs is in. Of the same length, so that errors name the user's columns.
                 first, last = guard.condition
-                self._edit(
-                    guard.at, guard.at, f"CAFFE_HOST_ASKED({guard.text}, {str(guard.leaves).lower()}) "
-                )
-                self._edit(
-                    first, first, "!CAFFE_HOST_IS_IN && (" if guard.leaves else "CAFFE_HOST_IS_IN || ("
-                )
-                self._edit(last, last, ")")
+                self._answered.append(guard.condition)
+                blanks = re.sub(r"\S", " ", self.source.text[first + 1 : last])
+                self._edit(first, last, ("0" if guard.leaves else "1") + blanks)
         opening = f' ::cuda_host::run<::cuda_host::{mode}>("{function.name}", [=]({identity}) mutable {{'
         opening += self._nothing_left(function)
         self._edit(function.body + 1, function.body + 1, opening)
