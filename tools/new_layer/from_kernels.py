@@ -136,6 +136,7 @@ class _Maker:
         self.arguments: list[Argument] = []
         self.dispatch = False  # over dtype
         self.dtypes: list[str] = []  # the types of that, if they are not float and double
+        self.serves_more = False  # is one of float and double a type that the file does not launch?
         self.types: dict[str, str] = {}  # of its template's type parameters
         self.indices: dict[str, list[str]] = {}  # by type of indices: the tensors that have it
         self.choices: dict[str, list[str]] = {}  # the values of its template's other parameters
@@ -253,6 +254,7 @@ class _Maker:
             known = [value for value in plain if value in DTYPES]
             # A kernel that is launched for one of the two serves both.
             both = ["float", "double"] if {"float", "double"} & set(known) else []
+            self.serves_more = self.serves_more or bool(both and not set(both) <= set(known))
             deduced[name] = [*dict.fromkeys(both + known)]
         return given, deduced
 
