@@ -48,8 +48,12 @@ def compared_arch(directive: Directive) -> list[Token]:
 
 
 def evaluate(directive: Directive, defined: Mapping[str, int] = IS_DEFINED, arch: int = 0) -> int | None:
-    """The value of an #if condition, or None if it depends on macros that are not in `defined`."""
-    compared = compared_arch(directive)
+    """The value of an #if condition, or None if it depends on macros that are not in `defined`.
+
+    Args:
+        arch: the value of __CUDA_ARCH__.
+    """
+    compared = compared_arch(directive) if arch or ARCH in defined else []
     words = [str(arch) if token in compared else token.text for token in directive.tokens]
     if directive.word in ("ifdef", "ifndef"):
         value = defined.get(words[0]) if words else None

@@ -23,7 +23,6 @@ import sys
 from typing import NamedTuple
 
 from .analysis import Kernel, Unit
-from .conditions import IS_DEFINED
 from .launches import Launch
 from .rewrite import Rewriter, quoted, rewrite_files
 from .source import Source
@@ -39,6 +38,11 @@ DEVICE = re.compile(
 OLD_PTX = re.compile(r"\b(shfl|vote)(\.(?:up|down|bfly|idx|ballot|all|any|uni)\.(?:b32|pred)\s[^;\"\n]+);")
 # The votes from before CUDA 9. A #define of such a name stays as it is.
 OLD_VOTE = re.compile(r"(#[ \t]*define[ \t]+)?\b__(ballot|any|all)(\s*\()")
+
+
+# nvcc's macros are defined, because host code that they enable also has launches. The GPU's architecture is unknown: a
+# kernel runs what one branch or another has.
+FOR_NVCC = {"__cplusplus": 1, "__CUDACC__": 1, "__NVCC__": 1, "__CUDACC_RTC__": 0}
 
 
 class Decisions(NamedTuple):
@@ -65,8 +69,7 @@ def decided(unit: Unit) -> Decisions:
 class NvccRewriter(Rewriter):
     """Rewrites one file for nvcc."""
 
-    # nvcc's macros are defined, because host code that they enable also has launches.
-    defined = IS_DEFINED | {"__CUDACC__": 1, "__NVCC__": 1}
+    defined = FOR_NVCC
 
     def __init__(self, unit: Unit, source: Source):
         super().__init__(source)

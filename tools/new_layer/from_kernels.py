@@ -53,6 +53,9 @@ HALVES = {
     **dict.fromkeys(("__nv_bfloat16", "nv_bfloat16"), ("bfloat16", 1, "uint16_t")),
     **dict.fromkeys(("__nv_bfloat162", "nv_bfloat162"), ("bfloat16", 2, "uint16_t")),
 }
+# The states of include/curand_kernel.h. A tensor has their bytes.
+STATE = re.compile(r"curandState\w*\Z")
+STATE_BYTES = 64
 # Torch's names of half types, which are not here.
 OF_TORCH = re.compile(r"(at|c10)::(Half|BFloat16)\Z")
 # The dtypes of the types that a launcher may choose from, in the order of its cases.
@@ -133,6 +136,7 @@ class _Maker:
         self.arguments: list[Argument] = []
         self.dispatch = False  # over dtype
         self.dtypes: list[str] = []  # the types of that, if they are not float and double
+        self.serves_more = False  # is one of float and double a type that the file does not launch?
         self.types: dict[str, str] = {}  # of its template's type parameters
         self.indices: dict[str, list[str]] = {}  # by type of indices: the tensors that have it
         self.choices: dict[str, list[str]] = {}  # the values of its template's other parameters
@@ -250,6 +254,7 @@ class _Maker:
             known = [value for value in plain if value in DTYPES]
             # A kernel that is launched for one of the two serves both.
             both = ["float", "double"] if {"float", "double"} & set(known) else []
+            self.serves_more = self.serves_more or bool(both and not set(both) <= set(known))
             deduced[name] = [*dict.fromkeys(both + known)]
         return given, deduced
 
@@ -495,6 +500,10 @@ class _Maker:
             return Argument("double", name, value, parameter.name, "Dtype")
         if kernel_base == "void" and stars:
             return Argument(f"{const}void *", name, name, parameter.name, "void")
+        if stars and STATE.match(kernel_base) and kernel_base not in self.file.types:
+            self.notes.append(f"{name}: {STATE_BYTES} bytes for each {kernel_base}.")
+            value = f"reinterpret_cast<{const}{kernel_base}*>({name})"
+            return Argument(f"{const}uint8_t *", name, value, parameter.name, kernel_base, 16)
         if kernel_base in self.indices:
             if not stars:
                 value = f'checked_as<{kernel_base}>({name}, "{name}")'

@@ -71,7 +71,9 @@ class Geometry:
     def _shared(self) -> str:
         if self.launches and not any(launch.shmem for launch in self.launches):
             return "0"
-        if found := self._translated("shmem"):
+        # The size of a launch for float is half of what double may need.
+        found = None if self.maker.serves_more else self._translated("shmem")
+        if found:
             return found
         if not self.launches and not self.kernel.dynamic_shared:
             return "0"

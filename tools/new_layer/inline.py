@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from ..cuda.analysis import Unit
@@ -67,6 +68,8 @@ def exported(source: Source) -> list[tuple[int, str]]:
     return found
 
 
+# A launch, or a call.
+CALLS = re.compile(r"<<<|\b(?!(?:if|for|while|switch|return|sizeof)\b)[A-Za-z_]\w*\s*\(")
 # What a C function of a layer may return, and the words of its parameters' types.
 NAME = re.compile(r"\w+(?=\()")
 STATUS = re.compile(r"(const )?(int|int64_t) \w+\(")
@@ -77,11 +80,17 @@ OF_C = re.compile(
 )
 
 
-def why_not_exported(declaration: str) -> str:
-    """Why Python cannot call a function that is `extern "C"`, in words; "" if it can."""
+def why_not_exported(declaration: str, numbers: Collection[str] = ()) -> str:
+    """Why Python cannot call a function that is `extern "C"`, in words; "" if it can.
+
+    Args:
+        numbers: the functions that call nothing. `int iDivUp(int a, int b)` returns a number, and no status.
+    """
     if not STATUS.match(declaration):
         return "does not return int, a status"
     parameters = declaration[declaration.index("(") + 1 : declaration.rindex(")")]
+    if NAME.search(declaration)[0] in numbers and not re.search(r"[*\[]", parameters):
+        return "takes no tensor and launches nothing"
     for parameter in parameters.split(","):
         *words, _ = re.findall(r"\w+", parameter) or [""]
         if found := next((word for word in words if not OF_C.match(word)), ""):
@@ -139,7 +148,10 @@ def completed(
         )
     declarations = exported(source)
     functions = [text for _, text in declarations if not text.startswith("//")]
-    unfit = [(text, why) for text in functions if (why := why_not_exported(text))]
+    numbers = {
+        f.name for f in source.functions if f.parameters and not re.search(CALLS, text[f.body : f.end])
+    }
+    unfit = [(head, why) for head in functions if (why := why_not_exported(head, numbers))]
     has_kernels = any(function.is_kernel for function in source.functions)
     # With its functions all unfit, a file is a list of kernels. Otherwise build_ffi.py words what is wrong.
     if declarations and not (has_kernels and len(unfit) == len(functions)):

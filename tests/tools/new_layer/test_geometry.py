@@ -109,3 +109,25 @@ def test_two_kernels_with_one_text_ask_for_their_axes():
     text = "".join(f"__global__ void {name}(float* x) {body}" for name in ("Run", "Other"))
     launchers = derive(text + "void go(float* x, dim3 g) { Run<<<g, 8>>>(x); Other<<<g, 8>>>(x); }\n")[0]
     assert launchers["Run"].grid == launchers["Other"].grid == "dim3(grid_x, grid_y, grid_z)"
+
+
+@pytest.mark.parametrize(
+    ("host", "asks"),
+    [
+        ("void run(float* x, int n) { k<<<1, n, n * sizeof(float)>>>(x, n); }", True),
+        ("void run(double* x, int n) { int b = 8 * n; k<<<1, n, b>>>(x, n); }", True),
+        ("void run(float* x, int n) { k<<<1, n>>>(x, n); }", False),
+        ("void run(float* x, int n) { k<float><<<1, n, n * sizeof(float)>>>(x, n); }", False),
+        (
+            "void run(float* x, double* y, int n) { k<<<1, n, 8 * n>>>(x, n); k<<<1, n, 8 * n>>>(y, n); }",
+            False,
+        ),
+    ],
+)
+def test_shared_memory_of_a_type_that_the_file_does_not_launch(host, asks):
+    """double got the bytes of float: half of what it used."""
+    kernel = (
+        "template <class T> __global__ void k(T* x, int n) { extern __shared__ char s[]; ((T*)s)[n] = *x; }\n"
+    )
+    launcher = derive(kernel + host)[0]["k"]
+    assert ("shared_bytes" in launcher.python_parameters) is asks

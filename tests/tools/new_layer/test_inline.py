@@ -52,6 +52,15 @@ __global__ void add(const float4* bias, const double2* x, float* y, const float3
     assert "y: aligned" not in header and "z: aligned" not in header
 
 
+def test_a_function_of_numbers_leaves_the_kernels():
+    """Its result is no status: the call of iDivUp(7, 2) was an error."""
+    kernel = "__global__ void twice(float* x) { *x *= 2; }\n"
+    function = 'extern "C" int iDivUp(int a, int b) { if (b) return (a + b - 1) / b; return 0; }\n'
+    header, _, without = completed("k", kernel + function, "k.cu")
+    assert "int k_twice(" in header and "iDivUp" not in header
+    assert without == ["iDivUp is not called from Python: it takes no tensor and launches nothing"]
+
+
 @pytest.mark.parametrize(
     ("head", "why"),
     [
