@@ -83,6 +83,20 @@ def test_develop_is_pips_since_setuptools_80(monkeypatch):
     assert [words[0] for words in started] == ["setup.py", "develop.py", "setup.py"]
 
 
+def test_a_module_runs_as_by_python_m(tmp_path):
+    """pytest, for example, for tests that want a GPU."""
+    (tmp_path / "test_own.py").write_text("""import torch
+def test_of_a_gpu():
+    event = torch.cuda.Event()
+    event.record()
+    assert torch.cuda.is_available() and torch.ones(1).cuda().is_cuda and event.query() is True
+    import torch.utils.cpp_extension as c
+    assert c.__name__ == "cuffi.old_torch.cpp_extension"
+""")
+    done = run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_own.py")
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
 def test_its_arguments(tmp_path):
     assert run(tmp_path, "--help").returncode == 0
     assert run(tmp_path).returncode == 2
