@@ -104,6 +104,23 @@ def test_its_arguments(tmp_path):
     assert done.returncode == 127 and "there_is_none: No such file" in done.stderr
 
 
+def test_a_gradient_may_ask_for_a_gpu(tmp_path):
+    (tmp_path / "s.py").write_text("""import torch
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * torch.full((2,), 2.0, device="cuda")
+x = torch.ones(2, device="cuda", requires_grad=True)
+Twice.apply(x).sum().backward()
+print(x.grad.tolist(), torch.autograd.grad(Twice.apply(x).sum(), x)[0].tolist())
+""")
+    done = run(tmp_path, "s.py")
+    assert done.stdout == "[2.0, 2.0] [2.0, 2.0]\n", done.stderr
+
+
 def test_a_script_may_compile(tmp_path):
     """torch's table of functions has none twice, and it keeps the state of the random numbers."""
     (tmp_path / "s.py").write_text("""import torch
