@@ -1,22 +1,20 @@
 """Build an extension of torch/extension.h: its files are copied to the cache, and the toolkit's make runs there."""
 
 import itertools
-import json
 import os
 import re
-import sys
 import sysconfig
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 from ..backends import HOST
 from ..base import CaffeTypeError, CaffeValueError
-from ..loading import recipe
 from ..loading.cache import Entry
 from ..loading.load import INCLUDE, with_included
 from ..loading.recipe import key_of, settings_for
-from ..loading.run_make import CaffeBuildError, Progress, make
+from ..loading.run_make import CaffeBuildError, Progress
 from . import aten_declarations as declarations
+from . import copies
 from .aten_service import digest
 from .ffi import processor
 
@@ -125,32 +123,17 @@ class TorchExtension:
     def _make(
         self, entry: Entry, job: dict, files: dict, declared: str, settings: dict, progress, lock
     ) -> None:
-        """Copy the files, and run make."""
-        above = os.path.commonpath([os.path.dirname(f) for f in files])
-        copies = str(entry.sources.parent / "copies")
-
-        def staged(text: str) -> str:
-            return re.sub(rf"(?:(?<=^)|(?<=-I)){re.escape(above)}(?=/|$)", copies, text)
-
-        for path, content in files.items():
-            copy = Path(staged(str(path)))
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(beside(path, content, self.folders, files))
-            # Their macros are the extension's own, so no loop becomes a vector loop (tools/cuda/for_nvcc.py).
-            copy.with_name("plain_loops").write_text("*\n")
+        """Write the declarations, and build from copies of the files."""
         place = entry.place / "declared"
         place.mkdir()
         (place / "aten_operations.inc").write_text(declared)
-        lists = {name: [staged(word) for word in job[name]] for name in ("sources", "flags")}
-        lists["kernels"] = [{"source": staged(k["source"]), "flags": []} for k in job["kernels"]]
-        places = {"copies": copies, "above": above, "place": str(entry.folder), "declared": str(place)}
-        (entry.place / "job.json").write_text(json.dumps(job | lists | places))
-        own = {"JOB": str(entry.place / "job.json"), "BUILD": str(entry.build), "PYTHON": sys.executable}
+        above = os.path.commonpath([os.path.dirname(f) for f in files])
+        contents = {str(f): beside(f, content, self.folders, files) for f, content in files.items()}
+        job = job | {"declared": str(entry.for_make(place))}
         try:
-            make(["ffi"], settings | own | {"CORE": recipe.core_in(entry.cache)}, progress, lock)
+            copies.build(entry, job, contents, above, settings, progress, lock)
         except CaffeBuildError as error:
-            text = self.shown(error.output.replace(copies, above))
-            raise CaffeBuildError(f"{self.name} does not build:\n{text}") from None
+            raise CaffeBuildError(f"{self.name} does not build:\n{self.shown(error.output)}") from None
 
 
 def beside(path: Path, content: bytes, folders: list[Path], files: dict) -> bytes:

@@ -414,4 +414,7 @@ def join(module, file: str) -> None:
     """Called at the end of each module's import. The library for GPUs is beside that for the processor."""
     from .aten_library import join as join_libraries
 
+    for value in vars(module).values():
+        if isinstance(value, type) and value.__module__ in (__name__, enum.__name__):
+            value.__module__ = module.__name__  # for its repr and for pickle
     join_libraries(module, file)

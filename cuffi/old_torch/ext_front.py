@@ -2,6 +2,7 @@
 
 python -m cuffi.ext setup.py build_ext --inplace   builds an unedited extension; also install, develop, bdist_wheel
 python -m cuffi.ext script.py ...                  runs a script that calls load or load_inline, or imports the result
+python -m cuffi.ext -m pytest tests                runs a module, such as an extension's own tests
 python -m cuffi.ext pip install --no-build-isolation .   a program: the Pythons that it starts have it, too
 
 Without a GPU the processor replaces it, only in these processes: torch.cuda.is_available() is true, .cuda() returns the
@@ -64,7 +65,7 @@ def main(words: list[str] | None = None) -> int:
     try:
         if os.path.basename(words[0]) == "setup.py" and "develop" in words and "install_dir" in vars(develop):
             return run_program(developed(words))
-        if words[0].endswith(".py"):
+        if words[0].endswith(".py") or (words[0] == "-m" and len(words) > 1):
             return run_script(words)
         return run_program(words)
     except CaffeError as error:
@@ -80,12 +81,16 @@ def developed(words: list[str]) -> list[str]:
 
 
 def run_script(words: list[str]) -> int:
-    """Run a Python script in this process, as `python script.py` does."""
+    """Run a Python script, or a module after -m, in this process, as `python` does."""
     from . import cpp_extension, on_processor
 
     cpp_extension.install()
     if not torch.cuda.is_available():
         on_processor.stand_in()
+    if words[0] == "-m":
+        sys.argv, sys.path[0] = words[1:], os.getcwd()
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        return 0
     sys.argv = words
     sys.path[0] = os.path.dirname(os.path.realpath(words[0]))
     runpy.run_path(words[0], run_name="__main__")

@@ -39,10 +39,13 @@ class _Event:
     def elapsed_time(self, other: "_Event") -> float:
         return (other._at - self._at) * 1000
 
-    def synchronize(self) -> None:
+    def query(self) -> bool:
+        return True
+
+    def synchronize(self, *_) -> None:
         pass
 
-    wait = query = synchronize
+    wait = synchronize
 
 
 def stand_in() -> None:
@@ -61,3 +64,11 @@ def stand_in() -> None:
     cuda.Event = _Event
     torch.version.cuda = torch.version.cuda or "13.0"
     _OnProcessor().__enter__()
+    run_backward = torch.autograd._engine_run_backward
+
+    def in_mode(*args, **kwargs):
+        """Within a function that a mode was asked about, such as Tensor.backward, the mode is off."""
+        with _OnProcessor():
+            return run_backward(*args, **kwargs)
+
+    torch.autograd._engine_run_backward = in_mode

@@ -78,6 +78,14 @@ def test_a_folder_with_a_name_of_a_shell(session_cache, tmp_path, nvcc, monkeypa
     assert not list(session_cache.rglob("ran")) and not (ROOT / "ran").exists()
 
 
+def test_a_cache_in_a_path_that_make_cannot_work_in(session_cache, tmp_path, monkeypatch):
+    monkeypatch.setenv("CUFFI_CACHE", str(tmp_path / "a cache"))
+    monkeypatch.setenv("NVCC", "")
+    monkeypatch.setattr(recipe, "core_in", lambda cache: CORE.core)
+    module = cpp_extension.load_inline("cached", "int seven() { return 7; }", functions="seven")
+    assert module.seven() == 7 and (tmp_path / "a cache") in Path(module.__file__).parents
+
+
 def test_each_file_has_its_own_constants(extensions, tmp_path):
     text = """#include <torch/extension.h>
 __constant__ float factors[2] = {1, FACTOR};

@@ -95,9 +95,44 @@ def test_errors_of_pybind11(values):
         (17, StopIteration, "an end"),
         (18, RuntimeError, "caught: RuntimeError: Trying to create tensor with negative dimension"),
         (19, RuntimeError, "a cast"),
+        (22, ValueError, "torch's own: .*mat1 and mat2 shapes"),
     ):
         with pytest.raises(kind, match=text):
             values.fail(how)
+
+
+@pytest.mark.parametrize(
+    ("name", "fits", "too_large"),
+    [
+        ("int8", (-128, 127, 2.7), (128, -129, 127.5, float("nan"), float("inf"))),
+        ("uint8", (0, 255), (256, -256)),
+        ("int64", (-(2**63), 2**63 - 1, -(2.0**63)), (2.0**63, float("inf"))),
+        ("float", (2**40, 2.0**100, float("inf")), (1e39,)),
+        ("half", (65504, -65504.0), (65520.0, 70000)),
+    ],
+)
+def test_a_number_that_does_not_fit_the_type_of_item(values, name, fits, too_large):
+    """As torch has it: an error, where a cast would give another number."""
+    item = getattr(values, f"item_{name}")
+    for value in fits:
+        x = torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
+        assert item(x) == float(int(value) if "int" in name else value)
+    for value in too_large:
+        x = torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
+        with pytest.raises(RuntimeError, match="cannot be converted without overflow"):
+            item(x)
+    assert values.item_uint8(torch.tensor(-1)) == 255
+
+
+def test_text_that_is_not_utf_8(values):
+    """As pybind11 has it: an error, and no other text."""
+    with pytest.raises(UnicodeDecodeError):
+        values.bytes()
+
+
+def test_an_argument_by_name_of_a_function_without_names(values):
+    with pytest.raises(TypeError, match=r"expected 6 arguments, got 1, and none by its name"):
+        values.kinds(y=1)
 
 
 def test_a_list_that_is_in_itself(values):

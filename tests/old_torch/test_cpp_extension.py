@@ -66,6 +66,28 @@ def test_two_extensions_of_one_name():
     assert (one.number(), two.number()) == (1, 2)
 
 
+class OnGpu(torch.Tensor):
+    """A tensor that says of itself that it is on a GPU."""
+
+    is_cuda = True
+
+
+def test_which_library_gets_a_call():
+    """That for GPUs gets those with a tensor on a GPU, wherever it is, and those without a tensor."""
+    text = "int which(std::optional<torch::Tensor> a, std::vector<torch::Tensor> list, int n) { return 1; }"
+    text += (
+        'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("which", &which, py::arg("a"), py::arg("list"), '
+    )
+    text += 'py::arg("n") = 0); }'
+    module = cuffi.load_inline("which_library", f"#include <torch/extension.h>\n{text}")
+    module._connect(module.which, lambda *given, **named: 2)
+    x, y = torch.ones(1), torch.ones(1).as_subclass(OnGpu)
+    for given, named in (((x, []), {}), ((None, [x]), {"n": 1}), ((), {"a": x, "list": []})):
+        assert module.which(*given, **named) == 1
+    for given, named in (((x, [x, y]), {}), ((y, []), {}), ((x,), {"list": [y]}), ((None, []), {"n": 3})):
+        assert module.which(*given, **named) == 2
+
+
 def test_other_threads_go_on_during_a_kernel():
     text = """
     __global__ void wait_kernel(volatile float* flag, float* seen, int rounds) {

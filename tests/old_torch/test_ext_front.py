@@ -83,11 +83,42 @@ def test_develop_is_pips_since_setuptools_80(monkeypatch):
     assert [words[0] for words in started] == ["setup.py", "develop.py", "setup.py"]
 
 
+def test_a_module_runs_as_by_python_m(tmp_path):
+    """pytest, for example, for tests that want a GPU."""
+    (tmp_path / "test_own.py").write_text("""import torch
+def test_of_a_gpu():
+    event = torch.cuda.Event()
+    event.record()
+    assert torch.cuda.is_available() and torch.ones(1).cuda().is_cuda and event.query() is True
+    import torch.utils.cpp_extension as c
+    assert c.__name__ == "cuffi.old_torch.cpp_extension"
+""")
+    done = run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_own.py")
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
 def test_its_arguments(tmp_path):
     assert run(tmp_path, "--help").returncode == 0
     assert run(tmp_path).returncode == 2
     done = run(tmp_path, "there_is_none")
     assert done.returncode == 127 and "there_is_none: No such file" in done.stderr
+
+
+def test_a_gradient_may_ask_for_a_gpu(tmp_path):
+    (tmp_path / "s.py").write_text("""import torch
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * torch.full((2,), 2.0, device="cuda")
+x = torch.ones(2, device="cuda", requires_grad=True)
+Twice.apply(x).sum().backward()
+print(x.grad.tolist(), torch.autograd.grad(Twice.apply(x).sum(), x)[0].tolist())
+""")
+    done = run(tmp_path, "s.py")
+    assert done.stdout == "[2.0, 2.0] [2.0, 2.0]\n", done.stderr
 
 
 def test_a_script_may_compile(tmp_path):

@@ -62,6 +62,9 @@ def test_a_class(things):
     assert counter.t is x
     with pytest.raises(TypeError, match=r"twice\(\): argument 1: expected Counter, got int"):
         things.twice(3)
+    with pytest.raises(TypeError, match=r"expected Counter, got Counter that its __init__ has not made"):
+        things.twice(things.Counter.__new__(things.Counter))
+    assert things.Counter.__module__ == "things"
     with pytest.raises(TypeError, match="argument 2 `start`: expected int, got str"):
         things.Counter("a")
 

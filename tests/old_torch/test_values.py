@@ -82,6 +82,7 @@ def test_results(values):
     assert values.list([x, y]) == [y, x]
     assert values.made([2], torch.int32).dtype is torch.int32 and values.dtype(x) is torch.float32
     assert values.wider(values.Mode.PLAIN) == values.Mode.WIDE == 4
+    assert values.Mode.__module__ == values.__name__
     assert values.lengths({"a": x, "b": y[:0]}) == {"a": 2, "b": 0}
     assert [values.overloaded(v) for v in (1, "a", x)] == [1, 2, 3]
 

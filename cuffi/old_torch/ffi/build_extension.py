@@ -5,7 +5,6 @@ make.sh or a Makefile gave to the stand-in for nvcc (front.py).
 """
 
 import glob
-import json
 import os
 import re
 import shutil
@@ -15,8 +14,9 @@ from pathlib import Path, PurePosixPath
 from ...backends import BACKENDS, HOST
 from ...loading.cache import Entry
 from ...loading.load import with_included
-from ...loading.recipe import core_in, key_of, settings_for
-from ...loading.run_make import CaffeBuildError, Progress, make
+from ...loading.recipe import key_of, settings_for
+from ...loading.run_make import CaffeBuildError, Progress
+from .. import copies
 from . import kernels, processor
 
 CUDA_FOLDER = re.compile(r"/(usr/local|opt)/cuda[-\d.]*/|/usr/lib/|/usr/include")
@@ -162,30 +162,11 @@ class Extension:
     def _make(
         self, entry: Entry, job: dict, files: dict, settings: dict, progress: Progress, lock: int
     ) -> None:
-        """Copy the files, and run make."""
         above = os.path.commonpath([self.base, *(os.path.dirname(f) for f in files)])
-        place = entry.for_make(entry.place)
-        copies = str(place / "copies")
-        staged = lambda text: re.sub(rf"(?:(?<=^)|(?<=-I)){re.escape(above)}(?=/|$)", copies, text)  # noqa: E731
-        for path, content in files.items():
-            copy = Path(staged(path))
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(content)
-            # Their macros are the extension's own, so no loop becomes a vector loop (tools/cuda/for_nvcc.py).
-            copy.with_name("plain_loops").write_text("*\n")
-        lists = {n: [staged(f) for f in job[n]] for n in ("sources", "headers", "local", "flags")}
-        lists["kernels"] = [
-            {"source": staged(k["source"]), "flags": [staged(f) for f in k["flags"]]} for k in job["kernels"]
-        ]
-        job = job | lists | {"copies": copies, "above": above, "place": str(entry.for_make(entry.folder))}
-        (place / "job.json").write_text(json.dumps(job))
-        own = {"JOB": str(place / "job.json"), "BUILD": str(entry.for_make(entry.build))}
-        own |= {"PYTHON": sys.executable, "CORE": core_in(entry.cache)}
         try:
-            make(["ffi"], settings | own, progress, lock)
+            copies.build(entry, job, files, above, settings, progress, lock)
         except CaffeBuildError as error:
-            text = error.output.replace(copies, above)
-            raise CaffeBuildError(f"{self.where}: {self.name} does not build:\n{text}") from None
+            raise CaffeBuildError(f"{self.where}: {self.name} does not build:\n{error.output}") from None
 
     def _write(self, entry: Entry) -> None:
         """Write the package: its libraries, and the Python files around them if they do not exist."""

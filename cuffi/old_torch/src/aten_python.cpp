@@ -243,7 +243,7 @@ PyObject* python_of(const Value& v) {
     case Value::kReal:
       return PyFloat_FromDouble(v.real);
     case Value::kText:
-      return sure(PyUnicode_DecodeUTF8(v.text.data(), static_cast<Py_ssize_t>(v.text.size()), "replace"));
+      return sure(PyUnicode_DecodeUTF8(v.text.data(), static_cast<Py_ssize_t>(v.text.size()), nullptr));
     case Value::kTensor:
       return new_reference(static_cast<PyObject*>(v.tensor->object));
     case Value::kTuple:
@@ -435,8 +435,9 @@ Values placed(const Bound& b, PyObject* args, PyObject* named) {
     else if (i < b.defaults.size() && b.defaults[i])
       given.push_back(*b.defaults[i]);
     else
-      throw Mismatch(expected(b, n + by_name) +
-                     (i < b.names.size() ? ": `" + b.names[i] + "` is missing" : ""));
+      throw Mismatch(expected(b, n + by_name) + (i < b.names.size() ? ": `" + b.names[i] + "` is missing"
+                                                 : by_name          ? ", and none by its name"
+                                                                    : ""));
   }
   if (used != by_name) {
     const Owned all(sure(PyObject_Repr(Owned(sure(PyDict_Keys(named))).get())));
@@ -487,20 +488,27 @@ void run_all(void* data) {
   may_convert = true;
   PyErr_SetString(PyExc_TypeError, why.c_str());
 }
-// Is there a tensor on a GPU (of the cuda library) or on the processor (of the host library's other half)?
-bool belongs_elsewhere(const Overloads& f, PyObject* args) {
+// Of the tensors in an object, its lists and tuples: 1 if one is on a GPU, 0 if none is, -1 if there is no tensor.
+int on_gpu(PyObject* o, int depth = 0) {
+  if (PyObject_IsInstance(o, caffe::torch.tensor) == 1)
+    return Owned(PyObject_GetAttrString(o, "is_cuda")).get() == Py_True;
+  int found = -1;
+  if (depth < 3 && (PyTuple_Check(o) || PyList_Check(o)))
+    for (Py_ssize_t i = 0; i < PySequence_Size(o); ++i)
+      found = std::max(found, on_gpu(Owned(PySequence_GetItem(o, i)).get(), depth + 1));
+  return found;
+}
+// Is the call for the library for GPUs? Without a tensor it is: there "cuda" is the GPU.
+bool belongs_elsewhere(const Overloads& f, PyObject* args, PyObject* named) {
   if (!f.other) return false;
-  for (Py_ssize_t i = 0; i < PyTuple_Size(args); ++i) {
-    PyObject* const one = PyTuple_GetItem(args, i);
-    caffe::View view;
-    if (caffe::torch.is_plain(one) && caffe::torch.read(one, &view))
-      return view.device_type != caffe::kDLCPU && view.device_type != kPinned;
-  }
-  return false;
+  const Owned by_name(named ? PyDict_Values(named) : nullptr);
+  const int found = std::max(on_gpu(args), named ? on_gpu(by_name.get()) : -1);
+  PyErr_Clear();
+  return found != 0;
 }
 PyObject* run(PyObject* self, PyObject* args, PyObject* named) {
   auto* const f = static_cast<Overloads*>(PyCapsule_GetPointer(self, nullptr));
-  if (belongs_elsewhere(*f, args)) return PyObject_Call(f->other, args, named);
+  if (belongs_elsewhere(*f, args, named)) return PyObject_Call(f->other, args, named);
   Running running{*f, args, named, nullptr};
   const bool outer = on_cpu;
   int left;
@@ -620,7 +628,7 @@ PyObject* connect(PyObject*, PyObject* arguments) {
 // --------------------------------------------------------------------------------- what include/aten/*.h declare
 
 }  // namespace aten
-pybind11::error_already_set::error_already_set() : std::runtime_error("an error of Python") {
+pybind11::error_already_set::error_already_set() : c10::Error("an error of Python") {
   const aten::Locked lock;
   const auto fetched = std::make_shared<aten::Fetched>();
   fetched_ = fetched;
@@ -658,7 +666,7 @@ void wrong_type(const char* wanted, const Value& got) {
   } else {
     kind = kinds[got.tag];
   }
-  if (kind == wanted) kind += " of more than 64 bits";
+  if (kind == wanted) kind += kind == "int" ? " of more than 64 bits" : " that its __init__ has not made";
   throw c10::Error(c10::str("expected ", wanted, ", got ", kind), c10::kTypeError);
 }
 

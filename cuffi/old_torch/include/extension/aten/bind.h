@@ -77,6 +77,8 @@ auto converted(const Values& given, size_t i) {
   if (given[i].exact) set_converts(false);
   try {
     return to<typename HeldBy<A>::Kept>(given[i]);
+  } catch (const pybind11::error_already_set&) {
+    throw;
   } catch (const c10::Error& e) {
     throw Mismatch{e.what(), i};
   }

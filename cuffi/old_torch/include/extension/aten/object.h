@@ -8,14 +8,14 @@ namespace pybind11 {
 class object;
 struct handle_tag {};
 
-// An error of Python, which passes through C++.
-class error_already_set : public std::runtime_error {
+// An error of Python, which passes through C++. That of an operation is torch's own kind there.
+class error_already_set : public c10::Error {
   std::shared_ptr<void> fetched_;
   std::shared_ptr<std::string> text_;
 
  public:
   error_already_set();  // Python's current error
-  const char* what() const noexcept override { return text_ ? text_->c_str() : std::runtime_error::what(); }
+  const char* what() const noexcept override { return text_ ? text_->c_str() : c10::Error::what(); }
   void restore() const;  // it becomes Python's current error again
 };
 

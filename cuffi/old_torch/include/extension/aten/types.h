@@ -318,6 +318,20 @@ struct OptionalIntArrayRef : optional<IntArrayRef> {
 template <typename T, unsigned N = 6>
 using SmallVector = std::vector<T>;
 
+// Has T no such number? As in torch, small negative integers become unsigned ones, and a NaN is no integer.
+template <typename T, typename F>
+bool overflows(F value) {
+  using limit = std::numeric_limits<T>;
+  const double real = static_cast<double>(value);
+  if (std::is_same<T, bool>::value || (limit::has_infinity && std::isinf(real))) return false;
+  if (real != real) return !limit::has_quiet_NaN;
+  if (std::is_integral<F>::value && std::is_unsigned<T>::value && real < 0)
+    return -real > static_cast<double>(limit::max());
+  return real < static_cast<double>(limit::lowest()) || real > static_cast<double>(limit::max()) ||
+         (std::is_integral<T>::value && real >= std::ldexp(1.0, limit::digits) &&
+          std::is_floating_point<F>::value);
+}
+
 // A number of either kind.
 class Scalar {
   double real_ = 0, imaginary_ = 0;
@@ -348,7 +362,10 @@ class Scalar {
       return T(static_cast<Part>(kind_ == 'i' || kind_ == 'b' ? static_cast<double>(integer_) : real_),
                static_cast<Part>(imaginary_));
     } else {
-      return kind_ == 'd' || kind_ == 'z' ? static_cast<T>(real_) : static_cast<T>(integer_);
+      const bool is_real = kind_ == 'd' || kind_ == 'z';
+      if (imaginary_ || (is_real ? overflows<T>(real_) : overflows<T>(integer_)))
+        throw Error("value cannot be converted without overflow");
+      return is_real ? static_cast<T>(real_) : static_cast<T>(integer_);
     }
   }
 #define AT_TO(type, name, number) \
