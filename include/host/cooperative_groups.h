@@ -42,6 +42,8 @@ class grid_group {
 };
 inline grid_group this_grid() { return {}; }
 
+class coalesced_group;
+
 // Lanes of a warp, numbered in their order. A value from a number that the group does not have is the thread's own.
 class lane_group {
  public:
@@ -77,6 +79,9 @@ class lane_group {
   unsigned int match_all(T value, int& all) const {
     return packed(__match_all_sync(mask_, value, &all));
   }
+  // Groups of labels are numbered by their first lanes; the two of an answer by the answer.
+  template <typename Label>
+  coalesced_group parted(Label label, bool by_answer = false) const;
 
  protected:
   // Values of any size, eight bytes at a time.
@@ -116,11 +121,32 @@ class lane_group {
 
 class coalesced_group : public lane_group {
  public:
-  using lane_group::lane_group;
+  explicit coalesced_group(unsigned int mask, unsigned int rank = 0, unsigned int groups = 1)
+      : lane_group(mask), rank_(rank), groups_(groups) {}
+  unsigned int meta_group_rank() const { return rank_; }
+  unsigned int meta_group_size() const { return groups_; }
+
+ private:
+  unsigned int rank_, groups_;  // of the groups into which the lanes were parted
 };
 inline coalesced_group coalesced_threads(int line = __builtin_LINE()) {
   return coalesced_group(__activemask(line));
 }
+
+template <typename Label>
+coalesced_group lane_group::parted(Label label, bool by_answer) const {
+  const unsigned int same = __match_any_sync(mask_, label);
+  if (by_answer) return coalesced_group(same, label ? 1 : 0, 2);
+  const unsigned int first = same & (~same + 1);
+  const unsigned int firsts = __ballot_sync(mask_, first == 1u << cuda_host::lane());
+  return coalesced_group(same, __builtin_popcount(firsts & (first - 1)), __builtin_popcount(firsts));
+}
+// Those of the group's lanes that have the same label, or the same answer.
+template <typename Label>
+inline coalesced_group labeled_partition(const lane_group& group, Label label) {
+  return group.parted(label);
+}
+inline coalesced_group binary_partition(const lane_group& group, bool is) { return group.parted(is, true); }
 
 template <unsigned int Size, typename Parent = void>
 class thread_block_tile : public lane_group {

@@ -144,7 +144,8 @@ struct Fiber {
 
 // The barrier of one warp. It is reset when a block starts.
 struct Warp {
-  unsigned int live = 0, arrived = 0;
+  unsigned int live = 0;
+  unsigned int wait_for[32] = {};  // by lane: those that it waits for; 0: it does not wait
   uint64_t published[32] = {};
 };
 
@@ -268,7 +269,7 @@ void BlockRunner::run(const Kernel& kernel, uint3 block) {
   for (int w = 0; w * 32 < total_; ++w) {
     const int lanes = total_ - w * 32;
     warps_[w].live = lanes >= 32 ? 0xffffffffu : (1u << lanes) - 1;
-    warps_[w].arrived = 0;
+    std::fill_n(warps_[w].wait_for, 32, 0);
   }
   try {
     while (!thrown_ && finished_ < total_) {
@@ -485,29 +486,35 @@ void BlockRunner::release_block_barrier() {
 void BlockRunner::warp_barrier(unsigned int mask, bool orders_memory) {
   end_code();
   check_waits("__syncwarp()");
-  Warp& own = warp();
-  own.arrived |= 1u << (current_->id % 32);
-  current_->waits_for = mask;
+  warp().wait_for[current_->id % 32] = current_->waits_for = mask;
   current_->orders_memory = orders_memory;
   parked_.push_back(current_);
   wait();
 }
 
-// Wake the threads of a warp if all lanes that they wait for have arrived or returned.
+// Wake the threads of a warp if all lanes that they wait for have returned, or wait for the same lanes. One that waits
+// for others, in a shuffle of fewer lanes, has not come yet.
 bool BlockRunner::release_warp_barriers() {
   waiting_.clear();
+  const Warp* last = nullptr;
+  unsigned int mask = 0;
+  bool open = false;
   for (Fiber* fiber : parked_) {
-    const int id = fiber->id;
-    const Warp& its = warps_[id / 32];
-    const bool open =
-        fiber->waits_for && (its.arrived & its.live & fiber->waits_for) == (its.live & fiber->waits_for);
+    const Warp& its = warps_[fiber->id / 32];
+    if (&its != last || fiber->waits_for != mask) {
+      last = &its;
+      mask = fiber->waits_for;
+      open = mask != 0;
+      for (unsigned int lanes = mask & its.live; lanes && open; lanes &= lanes - 1)
+        open = (its.wait_for[__builtin_ctz(lanes)] & its.live) == (mask & its.live);
+    }
     (open ? ready_ : waiting_).push_back(fiber);
   }
   parked_.swap(waiting_);
   race_finder.begin_warp_barrier();
   for (Fiber* fiber : ready_) {
     const int id = fiber->id;
-    warps_[id / 32].arrived &= ~(1u << (id % 32));
+    warps_[id / 32].wait_for[id % 32] = 0;
     if (fiber->source != kNoLane) exchange(*fiber, warps_[id / 32]);
     if (fiber->orders_memory) race_finder.warp_barrier(id, fiber->waits_for);
   }

@@ -1,5 +1,7 @@
 """Cooperative groups, compared with Python. On CUDA nvcc's own header serves."""
 
+import math
+
 import pytest
 import torch
 
@@ -31,6 +33,19 @@ __global__ void coalesced(const int* in, int* o) {
     cg::coalesced_group active = cg::coalesced_threads();
     o[2 * i] = active.size() * 100 + active.thread_rank();
     o[2 * i + 1] = cg::reduce(active, in[i], cg::plus<int>());
+  }
+}
+__global__ void parted(const int* in, int* o) {
+  auto warp = cg::tiled_partition<32>(cg::this_thread_block());
+  const int i = threadIdx.x, value = in[i];
+  auto same = cg::labeled_partition(warp, value % 5);
+  o[4 * i] = 1000 * same.meta_group_size() + 100 * same.meta_group_rank() + same.thread_rank();
+  o[4 * i + 1] = cg::reduce(same, value, cg::plus<int>());
+  auto half = cg::binary_partition(warp, value % 3 == 0);
+  o[4 * i + 2] = 1000 * half.meta_group_size() + 100 * half.meta_group_rank() + half.thread_rank();
+  if (value % 2) {
+    auto odd = cg::coalesced_threads();
+    o[4 * i + 3] = cg::reduce(cg::labeled_partition(odd, value % 3), value, cg::plus<int>());
   }
 }
 __device__ int sum(const cg::thread_group& group, int* shared, int value) {
@@ -69,6 +84,7 @@ extern "C" int turn_plainly(int* a, int count, int blocks, int threads) {
 }
 extern "C" int tiles_of(const int* in, int* o) { tiles<<<1, 64>>>(in, o); return CAFFE_LAUNCH_STATUS(); }
 extern "C" int coalesced_of(const int* in, int* o) { coalesced<<<1, 32>>>(in, o); return CAFFE_LAUNCH_STATUS(); }
+extern "C" int parted_of(const int* in, int* o) { parted<<<1, 32>>>(in, o); return CAFFE_LAUNCH_STATUS(); }
 extern "C" int block_of(const int* in, int* o) { of_block<<<1, 64>>>(in, o); return CAFFE_LAUNCH_STATUS(); }
 """
 
@@ -99,6 +115,25 @@ def test_the_lanes_at_a_statement(groups):
     total = sum(int(NUMBERS[i]) for i in odd)
     wanted = [[100 * len(odd) + odd.index(i), total] if i in odd else [0, 0] for i in range(32)]
     assert top.tolist() == wanted
+
+
+def test_parts_of_a_group(groups):
+    """By label and by answer. Numbers of C: -7 % 5 is -2."""
+    top = torch.zeros(32, 4, dtype=torch.int32)
+    groups.parted_of(NUMBERS[:32].clone(), top)
+    own = NUMBERS[:32].tolist()
+    labels = [math.fmod(v, 5) for v in own]
+    firsts = list(dict.fromkeys(labels))  # in the order of their first lanes
+    for i, row in enumerate(top.tolist()):
+        same = [k for k in range(32) if labels[k] == labels[i]]
+        half = [k for k in range(32) if (own[k] % 3 == 0) == (own[i] % 3 == 0)]
+        odd = [k for k in range(32) if own[k] % 2 and math.fmod(own[k], 3) == math.fmod(own[i], 3)]
+        assert row == [
+            1000 * len(firsts) + 100 * firsts.index(labels[i]) + same.index(i),
+            sum(own[k] for k in same),
+            2000 + 100 * (own[i] % 3 == 0) + half.index(i),
+            sum(own[k] for k in odd) if own[i] % 2 else 0,
+        ]
 
 
 def test_a_block_as_a_group(groups):
