@@ -3,7 +3,7 @@
     python -m lab.launches.warps [--count 12] [--seed 1] [--device cpu]
 
 Each kernel is a row of steps: votes, shuffles, reductions and scans of the whole warp, of its tiles, of the lanes with
-one label or one answer, of those in a branch, and loops of unlike length. Prints each kernel that differs, and how many.
+one label or one answer, of those in a branch, and loops of unlike length. Prints each kernel that differs.
 """
 
 from __future__ import annotations
