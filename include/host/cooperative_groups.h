@@ -118,8 +118,8 @@ class coalesced_group : public lane_group {
  public:
   using lane_group::lane_group;
 };
-inline coalesced_group coalesced_threads(int line = __builtin_LINE()) {
-  return coalesced_group(__activemask(line));
+inline coalesced_group coalesced_threads(int line = __builtin_LINE(), int column = 0) {
+  return coalesced_group(__activemask(line, column));
 }
 
 template <unsigned int Size, typename Parent = void>
