@@ -129,8 +129,8 @@ class coalesced_group : public lane_group {
  private:
   unsigned int rank_, groups_;  // of the groups into which the lanes were parted
 };
-inline coalesced_group coalesced_threads(int line = __builtin_LINE()) {
-  return coalesced_group(__activemask(line));
+inline coalesced_group coalesced_threads(int line = __builtin_LINE(), int column = 0) {
+  return coalesced_group(__activemask(line, column));
 }
 
 template <typename Label>

@@ -20,6 +20,13 @@ int block_barrier(int predicate, Place place);
 void warp_barrier(unsigned int mask);
 // The lanes of this warp that come to this place, when all others have returned or wait elsewhere.
 unsigned int active_lanes(Place place);
+// A call of a function that asks for the lanes at its place: those that came by another call are not there.
+void enter(Place call);
+void leave();
+struct From {
+  From(int line, int column) { enter({line, column}); }
+  ~From() { leave(); }
+};
 // Wait for all threads of the grid, which was launched by cudaLaunchCooperativeKernel.
 void grid_barrier(Place place);
 bool is_cooperative();

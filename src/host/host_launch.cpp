@@ -135,6 +135,7 @@ struct Fiber {
   uint64_t value = 0;          // what it gets
   int outcome = 0;             // the result of the barrier
   Place active;                // the __activemask() where it waits; line 0: none
+  std::vector<Place> calls;    // by which it came there (cuda_warp.h)
 #if defined(__SANITIZE_ADDRESS__)
   void* fake_stack = nullptr;
 #endif
@@ -164,6 +165,12 @@ class BlockRunner {
   uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source, const void* caller);
   unsigned int warp_ballot(unsigned int mask, int predicate);
   unsigned int active_lanes(Place place);
+  void enter(Place call) {
+    if (current_) current_->calls.push_back(call);
+  }
+  void leave() {
+    if (current_ && !current_->calls.empty()) current_->calls.pop_back();
+  }
   void spin();
   void grid_barrier(Place place);
   bool is_cooperative() const { return kernel_->launch.cooperative; }
@@ -343,6 +350,7 @@ void BlockRunner::run_threads() {
     ++started_;
     current_->thread = thread_ = place_of(id);
     current_->id = id;
+    current_->calls.clear();  // an error left them
     begin_code();
     kernel_->call(kernel_->body);
     end_code();
@@ -572,16 +580,25 @@ unsigned int BlockRunner::active_lanes(Place place) {
 // Wake the lanes that wait at the first place of their warp. Lanes at a later place wait on: as on a GPU, all meet again
 // after an `if`.
 bool BlockRunner::release_active_masks() {
-  const auto before = [](Place a, Place b) {
+  const auto place_before = [](Place a, Place b) {
     return a.line < b.line || (a.line == b.line && a.column < b.column);
   };
-  Place first[kMaxThreadsPerBlock / 32];
+  const auto way = [](const Fiber& fiber) {
+    std::vector<Place> all = fiber.calls;
+    all.push_back(fiber.active);
+    return all;
+  };
+  const auto before = [&](const Fiber& a, const Fiber& b) {
+    const std::vector<Place> one = way(a), other = way(b);
+    return std::lexicographical_compare(one.begin(), one.end(), other.begin(), other.end(), place_before);
+  };
+  const Fiber* first[kMaxThreadsPerBlock / 32] = {};
   unsigned int mask[kMaxThreadsPerBlock / 32] = {};
   for (Fiber* fiber : parked_) {
     const int id = fiber->id, w = id / 32;
     if (!fiber->active.line) continue;
-    if (!mask[w] || before(fiber->active, first[w])) first[w] = fiber->active, mask[w] = 0;
-    if (!before(first[w], fiber->active)) mask[w] |= 1u << id % 32;
+    if (!mask[w] || before(*fiber, *first[w])) first[w] = fiber, mask[w] = 0;
+    if (!before(*first[w], *fiber)) mask[w] |= 1u << id % 32;
   }
   waiting_.clear();
   for (Fiber* fiber : parked_) {
@@ -1058,6 +1075,8 @@ int block_barrier(int predicate, Place place) {
 }
 void warp_barrier(unsigned int mask) { runner().warp_barrier(mask, true); }
 unsigned int active_lanes(Place place) { return runner().active_lanes(place); }
+void enter(Place call) { runner().enter(call); }
+void leave() { runner().leave(); }
 void grid_barrier(Place place) { runner().grid_barrier(place); }
 bool is_cooperative() { return runner().is_cooperative(); }
 void spin() { runner().spin(); }

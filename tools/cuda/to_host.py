@@ -33,13 +33,15 @@ from .casts import Within, casts
 from .conditions import ARCH, HOST_BUILD, Directive, Token
 from .guard import counts_along_x, guard_of
 from .launches import Launch
-from .outline import Function, split_commas
+from .outline import Function, skip_angles, split_commas
 from .rewrite import Rewriter, quoted, rewrite_files
 from .source import Source
 from .tokens import macro_body, match_brackets, position_from
 
 # The functions that need to know where they stand.
-PLACES = {"__syncthreads", "__activemask"}
+PLACES = {"__syncthreads", "__activemask", "coalesced_threads"}
+# Those of them that say which lanes are there.
+LANES = {"__activemask", "coalesced_threads"}
 EXTERN_CONSTANT = re.compile(r"\bextern\s[^;{}()]*\b__constant__\b([^;{}]*);")
 RECORDS = {"struct", "union", "class"}
 NO_HOST_MEANING = {
@@ -114,6 +116,7 @@ class HostRewriter(Rewriter):
         for launch in source.launches:
             self._launch(launch)
         self._spinning_loops(unit)
+        self._calls_to_lanes(unit)
         if self.watched:
             self._inlined(unit)
         for function in source.functions:
@@ -145,6 +148,47 @@ class HostRewriter(Rewriter):
                 continue  # g++ says that it has none, if it comes there
             if not os.path.isfile(os.path.join(os.path.dirname(source.path), named[1])):
                 self._refuse(directive.start, NO_HEADER.format(named[1]))
+
+    def _column(self, token: Token, in_macro: bool) -> str:
+        """What tells two places on one line: the column, or a number for each use of a macro."""
+        return "4096 + __COUNTER__" if in_macro else str(self.source.lexed.position(token.start)[1])
+
+    def _calls_to_lanes(self, unit: Unit):
+        """Tell the calls of a function that asks for the lanes at its place: two arms of an `if` may call it."""
+        functions = {f.name for source in unit.sources for f in source.functions if not f.is_kernel}
+        asking = {name for name in functions if unit.reachable({name}) & LANES}
+        bodies = [(self.source.lexed.tokens, self.source.lexed.partner)] if asking else []
+        bodies += [(body, match_brackets(body)) for body in map(macro_body, self.source.macros) if asking]
+        for tokens, partner in bodies:
+            for i, token in enumerate(tokens[:-1]):
+                if token.text not in asking or token.start in self.source.defined_at:
+                    continue
+                after = i + 1
+                if tokens[after].text == "<":
+                    after = skip_angles(tokens, partner, after, len(tokens))
+                if after >= len(tokens) or tokens[after].text != "(" or after not in partner:
+                    continue
+                if bodies[0][0] is tokens and not self._in_device_code(token.start):
+                    continue
+                first = i
+                while (
+                    first > 1
+                    and tokens[first - 1].text in (".", "->", "::")
+                    and tokens[first - 2].kind == "name"
+                ):
+                    first -= 2
+                first -= first > 0 and tokens[first - 1].text == "::"
+                if first and tokens[first - 1].text in (".", "->"):
+                    self._refuse(
+                        token.start, f"{token.text} asks for the lanes at its place; call it by a variable"
+                    )
+                    continue
+                column = self._column(token, in_macro=tokens is not bodies[0][0])
+                self._edit(
+                    tokens[first].start, tokens[first].start, f"(::cuda_host::From(__LINE__, {column}), "
+                )
+                end = tokens[partner[after]].end
+                self._edit(end, end, ")")
 
     def _inlined(self, unit: Unit):
         """Have functions inlined that take or return structures, and note of which not all calls can be.
@@ -285,8 +329,7 @@ class HostRewriter(Rewriter):
             elif word == "__constant__" and not in_macro:
                 self._constant(tokens, i)
             elif word in PLACES and [t.text for t in tokens[i + 1 : i + 3]] == ["(", ")"]:
-                # Two on one line are two places.
-                column = self.source.lexed.position(token.start)[1]
+                column = self._column(token, in_macro and word in LANES)
                 self._edit(tokens[i + 2].start, tokens[i + 2].start, f"__LINE__, {column}")
             elif word in COPIES and after == "(" and self.watched:
                 if before not in (".", "->") and (in_macro or self._in_device_code(token.start)):

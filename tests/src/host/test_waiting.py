@@ -12,6 +12,7 @@ from conftest import ROOT
 from cuffi import load_inline
 
 TEXT = r"""
+#include <cooperative_groups.h>
 __global__ void flag_of_a_later_warp(int* o) {
   __shared__ volatile int flag;
   if (threadIdx.x == 0) flag = 0;
@@ -69,6 +70,25 @@ __global__ void masks(const int* in, int* o) {
   own[1] = __activemask();
   for (int k = 0; k < in[threadIdx.x]; ++k) own[2] += __popc(__activemask());
 }
+// Two arms call one function: the lanes of one arm are not those of the other.
+__device__ int count_here(int* counter) {
+  cooperative_groups::coalesced_group here = cooperative_groups::coalesced_threads();
+  int before = 0;
+  if (here.thread_rank() == 0) before = atomicAdd(counter, here.size());
+  return here.shfl(before, 0) + here.thread_rank();
+}
+template <typename T>
+__device__ int through(T* counter) { return count_here(counter); }
+struct Counter { int* at; __device__ int next() { return count_here(at); } };
+#define COUNT(at) through<int>(at)
+__global__ void two_arms(int* counters, int* o) {
+  const int i = threadIdx.x;
+  if (i % 32 < 7) o[i] = count_here(counters); else o[i] = count_here(counters + 1);
+  Counter third{counters + 2}, fourth{counters + 3};
+  const int which = i % 4 == 0 ? third.next() : i % 4 == 1 ? fourth.next() : ::through(counters + 4);
+  i % 2 ? (void)COUNT(counters + 5) : (void)COUNT(counters + 6);
+  o[i] += 1000 * which;
+}
 """
 
 
@@ -102,6 +122,18 @@ def test_a_barrier_of_all_blocks(waits):
     count, a, top = ints(1), ints(40), ints(40)
     launch(waits, "all_blocks_meet", count, a, top, grid=40)
     assert top.tolist() == [100 * b + (b + 1) % 40 for b in range(40)]
+
+
+def test_two_arms_that_call_one_function(waits):
+    """One arm's leader added the lanes of both to its counter."""
+    counters, o = ints(7), ints(64)
+    launch(waits, "two_arms", counters, o, block=64)
+    assert counters.tolist() == [14, 50, 16, 16, 32, 32, 32]
+    lanes = range(64)
+    for of, total in ([i for i in lanes if i % 32 < 7], 14), ([i for i in lanes if i % 32 >= 7], 50):
+        assert sorted(o[i].item() % 1000 for i in of) == list(range(total))
+    for of, total in ([i for i in lanes if i % 4 == 1], 16), ([i for i in lanes if i % 4 > 1], 32):
+        assert sorted(o[i].item() // 1000 for i in of) == list(range(total))
 
 
 def test_a_lock_in_a_warp(waits):
