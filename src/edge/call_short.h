@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -225,6 +226,26 @@ inline bool cast_and_call(Short& s, PyObject* const* arguments, const Signature&
   return any;
 }
 
+// A call on the way to the forward of its autograd node, by way of torch. What was asked about it is still true there.
+struct OnItsWay {
+  const Short* s;
+  PyObject* const* arguments;
+  const Signature* signature;
+
+  bool is(const Short& other, PyObject* const* given) const {
+    return s == &other && std::equal(given, given + s->count(), arguments);
+  }
+};
+inline thread_local const OnItsWay* on_its_way = nullptr;
+
+inline PyObject* call_with_node(const Short& s, PyObject* const* arguments, const Signature& signature) {
+  const OnItsWay here{&s, arguments, &signature};
+  on_its_way = &here;
+  PyObject* const result = call(s.python[kApply], arguments, s.count());
+  on_its_way = nullptr;
+  return result;
+}
+
 // Run a call with an argument for each parameter. Null without an error: in doubt.
 inline PyObject* call_operator(Short& s, PyObject* const* arguments, bool may_cast, uint32_t unwanted) {
   Signature signature;
@@ -234,7 +255,7 @@ inline PyObject* call_operator(Short& s, PyObject* const* arguments, bool may_ca
     PyObject* result;
     if (cast_and_call(s, arguments, signature, &result)) return result;
   }
-  if (wants_gradient(s, arguments)) return call(s.python[kApply], arguments, s.count());
+  if (wants_gradient(s, arguments)) return call_with_node(s, arguments, signature);
   return run(s, arguments, signature, unwanted);
 }
 
@@ -368,10 +389,15 @@ inline PyObject* short_forward(PyObject* object, PyObject* const* given, Py_ssiz
     return nullptr;
   }
   PyObject* const* arguments = given + 1;
+  const OnItsWay* const known = std::exchange(on_its_way, nullptr);
   Signature signature;
-  PyObject* result = !torch.is_watching() && describe(s, arguments, &signature)
-                         ? run(s, arguments, signature)
-                         : call(s.python[kPlain], arguments, s.count());
+  PyObject* result;
+  if (known && known->is(s, arguments))
+    result = run(s, arguments, *known->signature);
+  else if (!torch.is_watching() && describe(s, arguments, &signature))
+    result = run(s, arguments, signature);
+  else
+    result = call(s.python[kPlain], arguments, s.count());
   if (result && !keep(s, given[0], arguments, result)) Py_CLEAR(result);
   return result;
 }

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from cuffi.sigmoid import layer as sigmoid_layer
+from cuffi.sigmoid import sigmoid
 from support.workshop import Fork
 from torch import Tensor
 
@@ -204,6 +205,30 @@ def test_an_operator_that_depends_on_the_grad_mode():
                 with torch.set_grad_enabled(enabled):
                     wanted = x if enabled and x.storage_offset() == 0 else torch.zeros(3)
                     torch.testing.assert_close(depends(x), torch.sigmoid(wanted))
+
+
+def test_calls_within_a_call_with_a_gradient():
+    """A hook of saved tensors calls the operator before the call around it has ended; a node is called by itself."""
+    bottom, inner = torch.randn(5, requires_grad=True), torch.randn(2, 3, requires_grad=True)
+    found = []
+
+    def pack(tensor):
+        with torch.enable_grad():
+            if tensor.shape == bottom.shape:
+                found.extend((sigmoid(inner), sigmoid.operator.apply(inner)))
+        return tensor
+
+    for _ in range(4):  # the last ones by plans
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            top = sigmoid(bottom)
+        found.append(sigmoid.operator.apply(inner))
+        for result, given in ((top, bottom), *((one, inner) for one in found)):
+            wanted = torch.sigmoid(given)
+            torch.testing.assert_close(result, wanted)
+            torch.testing.assert_close(
+                *(torch.autograd.grad(one.sum(), given, retain_graph=True)[0] for one in (result, wanted))
+            )
+    assert len(found) >= 12
 
 
 def test_a_profiler_of_python_goes_on():
