@@ -7,6 +7,8 @@ import shutil
 import pytest
 from support.workshop import ROOT, WITH_KERNEL, make
 
+from cuffi import load_inline
+
 
 def nvcc_in(folder):
     """A fake nvcc."""
@@ -102,3 +104,9 @@ def test_a_build_needs_no_gpu(workshop, nvcc):
     done = workshop.make(f"NVCC={nvcc}", "ARCH=sm_80", "libraries", CUDA_VISIBLE_DEVICES="")
     assert done.returncode == 0, done.output
     assert (workshop.folder / "one" / "_cuda.abi3.so").exists()
+
+
+def test_a_kernel_with_an_array_of_cpp(nvcc, cache, monkeypatch):
+    monkeypatch.setenv("NVCC", nvcc)
+    text = "#include <array>\n__global__ void k(int* y) { std::array<int, 2> a{3, 4}; y[0] = a[1]; }\n"
+    assert load_inline("arrays", text, arch="sm_80", backends="cuda").layer.backends() == ["cuda"]
