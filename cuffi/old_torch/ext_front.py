@@ -62,6 +62,9 @@ def main(words: list[str] | None = None) -> int:
     if not words or words[0] in ("-h", "--help"):
         print(__doc__)
         return 0 if words else 2
+    if words[0].endswith(".py") and not os.path.exists(words[0]):
+        print(f"{words[0]}: No such file", file=sys.stderr)
+        return 2
     try:
         if os.path.basename(words[0]) == "setup.py" and "develop" in words and "install_dir" in vars(develop):
             return run_program(developed(words))

@@ -74,6 +74,7 @@ def test_develop_is_pips_since_setuptools_80(monkeypatch):
     monkeypatch.setattr(ext_front, "run_program", lambda words: started.append(words) or 0)
     monkeypatch.setattr(ext_front, "run_script", lambda words: started.append(words) or 0)
     monkeypatch.setattr(ext_front, "develop", type("develop", (), {"install_dir": None}))
+    monkeypatch.setattr(os.path, "exists", lambda path: True)
     assert ext_front.main(["setup.py", "develop", "--no-deps"]) == 0
     assert started.pop() == ["pip", "install", "--no-build-isolation", "--use-pep517", "--no-deps", "-e", "."]
     assert ext_front.main(["a/setup.py", "develop"]) == 0 and started.pop()[-2:] == ["-e", "a"]
@@ -100,6 +101,8 @@ def test_of_a_gpu():
 def test_its_arguments(tmp_path):
     assert run(tmp_path, "--help").returncode == 0
     assert run(tmp_path).returncode == 2
+    done = run(tmp_path, "there_is_none.py")
+    assert (done.returncode, done.stderr) == (2, "there_is_none.py: No such file\n")
     done = run(tmp_path, "there_is_none")
     assert done.returncode == 127 and "there_is_none: No such file" in done.stderr
 
