@@ -3,9 +3,10 @@
     python -m lab.extensions.inline /fetched/board [--seconds 300] [WORD ...]
 
 KernelBench's form: NAME.py has ModelNew, and NAME.ref.py beside it has Model, get_inputs() and get_init_inputs(). Both
-models are made after the same seed, and Model runs in double. Each file has a process of its own, in which the
-processor is the GPU, as by `python -m cuffi.ext`. The sizes of a problem are divided by 8 first, because a processor is
-not a GPU; if a file does not take them, it runs with its own sizes.
+models are made after the same seed, and Model runs in double. Each file has a process of its own. Without a GPU the
+processor is one, as by `python -m cuffi.ext`. The sizes of a problem are made smaller, because a processor is not a
+GPU. First all large ones are divided by 8, and a batch has four at most. If a file does not take them, only the batch
+is smaller. At last it runs with its own sizes.
 
 Prints a row for each file: right, with the largest error relative to the largest value; or why not. A file that
 results.jsonl of the folder has is not run again. WORD: only names with it.
@@ -23,6 +24,8 @@ from pathlib import Path
 import torch
 
 TOLERANCE = 1e-4
+SIZES = ("all", "batch", "own")
+BATCH = re.compile(r"batch", re.IGNORECASE)
 # Sizes of a problem that are no amount of data.
 SHAPE = re.compile(r"kernel|stride|pad|dilation|group|dim$|classes|head", re.IGNORECASE)
 # Files that no processor runs: inline PTX, tensor cores, and libraries of a GPU.
@@ -36,10 +39,10 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("words", nargs="*")
     parser.add_argument("--seconds", type=int, default=300, help="for one try of a file")
-    parser.add_argument("--divide", type=int, help=argparse.SUPPRESS)  # the child's
+    parser.add_argument("--sizes", choices=SIZES, help=argparse.SUPPRESS)  # the child's
     asked = parser.parse_intermixed_args()
-    if asked.divide:
-        return print(json.dumps(tried(asked.folder, asked.divide))) or 0
+    if asked.sizes:
+        return print(json.dumps(tried(asked.folder, asked.sizes))) or 0
     log = asked.folder / "results.jsonl"
     known = (
         {row["name"]: row for row in map(json.loads, log.read_text().splitlines())} if log.exists() else {}
@@ -63,23 +66,23 @@ def main() -> int:
 
 def shown(row: dict) -> str:
     what = f"{row['error']:.1e}" if "error" in row else row.get("why", "")
-    return f"{row['name']:24} {row['result']:9} sizes / {row['divide']:<3} {row['seconds']:5.0f} s  {what}"
+    return f"{row['name']:24} {row['result']:9} sizes: {row['sizes']:5} {row['seconds']:5.0f} s  {what}"
 
 
 def of_file(file: Path, seconds: int) -> dict:
     row: dict = {"other": bool(OTHER.search(file.read_text()))}
     if row["other"]:
-        return row | {"result": "left out", "divide": 1, "seconds": 0}
-    for divide in (8, 1):
+        return row | {"result": "left out", "sizes": "own", "seconds": 0}
+    for sizes in SIZES:
         start = time.monotonic()
-        command = [sys.executable, "-m", "lab.extensions.inline", str(file), "--divide", str(divide)]
+        command = [sys.executable, "-m", "lab.extensions.inline", str(file), "--sizes", sizes]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
             lines = done.stdout.strip().splitlines()
             row |= json.loads(lines[-1]) if done.returncode == 0 else failure(done.stderr, done.returncode)
         except subprocess.TimeoutExpired:
             row |= {"result": "long", "why": f"more than {seconds} s"}
-        row |= {"divide": divide, "seconds": time.monotonic() - start}
+        row |= {"sizes": sizes, "seconds": time.monotonic() - start}
         if row["result"] in ("right", "no build", "long"):
             break
     return row
@@ -93,14 +96,18 @@ def failure(text: str, status: int) -> dict:
     return {"result": "no build" if built else "failed", "why": (errors or lines)[0 if built else -1][:200]}
 
 
-def tried(file: Path, divide: int) -> dict:
+def tried(file: Path, sizes: str) -> dict:
     """The result of one file in this process."""
     from cuffi.old_torch import cpp_extension, on_processor
 
     cpp_extension.install()
-    if not torch.cuda.is_available():
+    where = "cuda" if torch.cuda.is_available() else "cpu"
+    if where == "cpu":
         on_processor.stand_in()
-    problem = loaded(file.with_suffix(".ref.py"), divide)
+    built: list[str] = []  # a file may catch the error of a build, and go without its kernels
+    for name in ("load", "load_inline"):
+        setattr(cpp_extension, name, noting(getattr(cpp_extension, name), built))
+    problem = loaded(file.with_suffix(".ref.py"), sizes)
     torch.manual_seed(1)
     arguments = problem["get_init_inputs"]()
     given = [arguments] if isinstance(arguments, dict) else arguments
@@ -108,11 +115,32 @@ def tried(file: Path, divide: int) -> dict:
     torch.manual_seed(2)
     reference = problem["Model"](*given)
     torch.manual_seed(2)
-    model = loaded(file, 1)["ModelNew"](*given)
+    model = loaded(file, "own")["ModelNew"](*given)
     with torch.no_grad():
-        expected = reference.double()(*(doubled(x) for x in inputs))
-        got = model(*inputs)
+        expected = reference.to(where).double()(*(doubled(moved(x, where)) for x in inputs))
+        got = model.to(where)(*(moved(x, where) for x in inputs))
+    if failed := [text for text in built if text] or not built:
+        return {"result": "no build", "why": failed[0] if built else "no extension was loaded"}
     return compared(got, expected)
+
+
+def noting(load, built: list[str]):
+    """`load`, which adds the error of each build to a list, "" if there is none."""
+
+    def noted(*given, **named):
+        try:
+            found = load(*given, **named)
+        except Exception as error:
+            built.append(f"{type(error).__name__}: {error}"[:200])
+            raise
+        built.append("")
+        return found
+
+    return noted
+
+
+def moved(value, where: str):
+    return value.to(where) if isinstance(value, torch.Tensor) else value
 
 
 def doubled(value):
@@ -132,31 +160,40 @@ def listed(value) -> list[torch.Tensor]:
     return [value] if isinstance(value, torch.Tensor) else [v for v in value if isinstance(v, torch.Tensor)]
 
 
-def loaded(file: Path, divide: int) -> dict:
-    """The names of a Python file, whose large sizes are divided."""
+def loaded(file: Path, sizes: str) -> dict:
+    """The names of a Python file, whose large sizes are made smaller."""
     tree = ast.parse(file.read_text())
-    if divide > 1:
-        for place in tree.body:
-            if (isinstance(place, ast.Assign) and not SHAPE.search(ast.unparse(place.targets[0]))) or (
-                isinstance(place, ast.FunctionDef) and place.name == "get_inputs"
-            ):
-                Smaller(divide).visit(place)
+    for place in tree.body:
+        target = ast.unparse(place.targets[0]) if isinstance(place, ast.Assign) else ""
+        if sizes != "own" and BATCH.search(target):
+            Smaller(lambda size: min(size, 4)).visit(place)
+        elif sizes == "all" and (
+            (target and not SHAPE.search(target)) or getattr(place, "name", "") == "get_inputs"
+        ):
+            Smaller(eighth).visit(place)
     names: dict = {"__name__": "file", "__file__": str(file)}
     exec(compile(tree, str(file), "exec"), names)
     return names
 
 
+def eighth(size: int) -> int:
+    """An eighth of a large size. Kernels often want a multiple of a warp or of a tile."""
+    if size < 64:
+        return size
+    step = next(s for s in (32, 16, 8, 4, 2, 1) if size % s == 0)
+    return max(32, size // 8 // step * step)
+
+
 class Smaller(ast.NodeTransformer):
-    def __init__(self, divide: int):
-        self.divide = divide
+    """Changes the whole numbers of a statement."""
+
+    def __init__(self, change):
+        self.change = change
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
-        if type(node.value) is not int or node.value < 64:
+        if type(node.value) is not int:
             return node
-        # Kernels often want a multiple of a warp or of a tile.
-        step = next(s for s in (32, 16, 8, 4, 2, 1) if node.value % s == 0)
-        smaller = max(32, node.value // self.divide // step * step)
-        return ast.copy_location(ast.Constant(smaller), node)
+        return ast.copy_location(ast.Constant(self.change(node.value)), node)
 
 
 if __name__ == "__main__":

@@ -3,20 +3,20 @@
     python -m lab.extensions.own_tests /fetched [--seconds 300] [WORD ...]   checkouts in /fetched/owner+name
 
 own_tests.txt lists them: the repository, the folder of its setup.py, the folder in which the script runs, and the
-script; `pytest` and its arguments stand for a script of three lines that calls pytest. First `python -m cuffi.ext
-setup.py build_ext --inplace`, then `python -m cuffi.ext SCRIPT`. Prints a row for each: whether it built, its exit
-status, its last line. The whole output is in /fetched/own_tests/. WORD: only lines with it.
+script, or `pytest` and its arguments. First `python -m cuffi.ext setup.py build_ext --inplace`, then `python -m
+cuffi.ext SCRIPT`. Prints a row for each: whether it built, its exit status, its last line. The whole output is in
+/fetched/own_tests/. WORD: only lines with it.
 """
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 LIST = Path(__file__).with_suffix(".txt")
-PYTEST = "import os, sys, pytest\nsys.path.insert(0, os.getcwd())\nsys.exit(pytest.main(sys.argv[1:]))\n"
 
 
 def main() -> int:
@@ -29,13 +29,12 @@ def main() -> int:
     asked = parser.parse_intermixed_args()
     logs = asked.folder / "own_tests"
     logs.mkdir(exist_ok=True)
-    (logs / "run_pytest.py").write_text(PYTEST)
     ended, lines = 0, [line for line in LIST.read_text().splitlines() if line and not line.startswith("#")]
     lines = [line for line in lines if all(word in line for word in asked.words)]
     for number, line in enumerate(lines):
         repository, setup, place, script = (part.strip() for part in line.split("|"))
         root, log = asked.folder / repository, logs / f"{repository}.{number}.log"
-        words = script.replace("pytest ", f"{logs.resolve()}/run_pytest.py -q -x ", 1).split()
+        words = re.sub("^pytest ", "-m pytest -q -x ", script).split()
         start = time.monotonic()
         with log.open("w") as out:
             status = 0
@@ -43,7 +42,9 @@ def main() -> int:
                 status = run(["setup.py", "build_ext", "--inplace"], root / setup, asked.seconds, out)
             built = "built" if not status else "no build"
             if not status:
-                status = run(words, root / place, asked.seconds, out, [root / setup] * (setup != "-"))
+                status = run(
+                    words, root / place, asked.seconds, out, [root / setup, root / place] * (setup != "-")
+                )
         said = [text for text in log.read_text(errors="replace").splitlines() if text.strip()]
         ended += status == 0
         seconds = time.monotonic() - start
