@@ -151,3 +151,9 @@ def _limits(threshold: float, eta: float) -> list[float]:
     while eta < 1 and limits[-1] > 0.5:
         limits.append(limits[-1] * eta)
     return limits
+
+
+def refuse_rows(layer, wrong: torch.Tensor, words: str) -> None:
+    """CaffeValueError if a row is wrong by its values. A graph does not ask for these."""
+    if not torch.compiler.is_compiling():
+        layer.check(not bool(wrong.any()), words)

@@ -9,7 +9,7 @@ import math
 import torch
 
 from . import ForkLayer
-from ._boxes import overlap, overlap_in_pixels, suppressed
+from ._boxes import overlap, overlap_in_pixels, refuse_rows, suppressed
 
 # --------------------------------------------------------------------------- BoxGroupOutput and BoxOutput
 
@@ -231,9 +231,12 @@ class ProposalTarget(ForkLayer):
         overlaps = torch.cat((overlaps[chosen], drawn.new_zeros(len(drawn))))
         matched = torch.cat((matched[chosen], matched.new_full((len(drawn),), len(boxes))))
         is_object = torch.arange(len(rows), device=rows.device) < count
-        tops = self.tops_of(
-            rows, torch.cat((boxes, boxes.new_zeros(1, boxes.shape[1])))[matched], overlaps, is_object
+        boxes = torch.cat((boxes, boxes.new_zeros(1, boxes.shape[1])))[matched]
+        refuse_rows(self, regions[:, 0] >= self.images, "a region's item is not below num_img_per_batch")
+        refuse_rows(
+            self, is_object & (boxes[:, 5].trunc() <= 0), "the label of an object's box is not above 0"
         )
+        tops = self.tops_of(rows, boxes, overlaps, is_object)
         return tuple(top.flatten(1)[..., None, None] for top in tops)[: self.top_count]
 
     def matched(self, regions, boxes):
@@ -355,7 +358,8 @@ class BboxAccuracy(ForkLayer):
         wide = torch.promote_types(offsets.dtype, torch.float32)
         offsets, regions, boxes = (bottom.to(wide).flatten(1) for bottom in (offsets, regions, boxes))
         labels = boxes[:, 0].long()
-        counts = (labels > 0) & (boxes[:, 5] <= 0.975)
+        near = boxes[:, 5] <= 0.975
+        counts, count = (labels > 0) & near, ((boxes[:, 0] > 0) & near).sum()
         slot = labels.clamp(0, offsets.shape[1] // 4 - 1 if self.cls_aware else 1)
         own = offsets.unflatten(1, (-1, 4)).gather(1, slot[:, None, None].expand(-1, 1, 4))[:, 0]
         own = own * own.new_tensor(self.std) + own.new_tensor(self.mean)
@@ -363,12 +367,11 @@ class BboxAccuracy(ForkLayer):
         length = size * own[:, 2:].exp()
         low = own[:, :2] * size + regions[:, 1:3] + size / 2 - length / 2
         moved = torch.cat((regions[:, :1], low, low + length - 1), 1)
-        tops = [self.mean_of(rows, boxes, counts) for rows in (moved, regions)][: self.top_count]
+        tops = [self.mean_of(rows, boxes, counts, count) for rows in (moved, regions)][: self.top_count]
         return tuple(tops) if len(tops) > 1 else tops[0]
 
-    def mean_of(self, rows, boxes, counts):
+    def mean_of(self, rows, boxes, counts, count):
         overlaps = overlap_of_rows(rows[:, None], boxes[:, None], False)[:, 0, 0]
-        count = counts.sum()
         mean = torch.where(counts, overlaps, 0).sum() / count.clamp(min=1)
         return torch.where(count > 0, mean, -1.0).reshape(1, 1, 1, 1)
 

@@ -381,7 +381,8 @@ class BoxAnnotatorOHEM(ForkLayer):
 
     @torch.no_grad()
     def forward(self, regions, losses, labels, weights):
-        item, loss = regions[:, 0].reshape(-1), losses.reshape(-1)
+        item, loss = regions[:, 0].reshape(-1).trunc(), losses.reshape(-1)
+        _boxes.refuse_rows(self, item < 0, "the item of a region is negative")
         order = loss.argsort(descending=True, stable=True)
         order = order[item[order].argsort(stable=True)]  # by image, then by loss
         sorted_items = item[order]

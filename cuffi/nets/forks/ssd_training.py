@@ -12,7 +12,7 @@ import torch.nn.functional as F
 
 from ..stock.losses import VALID, capped, check_labels, normalization, normalizer
 from . import ForkLayer
-from ._boxes import decode, encode, overlap, overlap_in_pixels, priors_of
+from ._boxes import decode, encode, overlap, overlap_in_pixels, priors_of, refuse_rows
 
 # ------------------------------------------------------------------------------------------- MultiBoxLoss
 
@@ -58,6 +58,11 @@ class MultiBoxLoss(ForkLayer):
         self.normalization = normalization(definition.message.loss_param, VALID)
         known = self.logistic or self.background < self.classes
         self.check(known, "background_label_id should be within [0, num_classes) for Softmax")
+        classes = 1 + (self.background >= 0)
+        self.check(
+            not self.agnostic or self.classes == classes,
+            f"map_object_to_agnostic is for num_classes {classes}",
+        )
         said = list(definition.message.propagate_down)
         self.takes = tuple(said[:2]) if said else (True, True)
 
@@ -81,6 +86,8 @@ class MultiBoxLoss(ForkLayer):
         scores = scores.to(wide).reshape(number, -1, self.classes)
         with torch.no_grad():
             boxes = boxes.to(wide).reshape(-1, 8)
+            of_background = (boxes[:, 0].trunc() != -1) & (boxes[:, 1].trunc() == self.background)
+            refuse_rows(self, of_background, "a box has background_label_id as its label")
             match, best = self.matches(priors, variances, offsets, boxes)
             box = boxes[match.clamp(min=0)] if len(boxes) else boxes.new_zeros(*match.shape, 8)
             labels = torch.full_like(box[..., 1], self.background + 1) if self.agnostic else box[..., 1]
@@ -109,7 +116,7 @@ class MultiBoxLoss(ForkLayer):
         item, valid = boxes[:, 0].long(), boxes[:, 0] != -1
         if not self.difficult:
             valid = valid & (boxes[:, 7] == 0)
-        valid, item = valid & (item < number), item.clamp(0, number - 1)
+        valid, item = valid & (item >= 0) & (item < number), item.clamp(0, number - 1)
         if self.by_priors:
             overlaps = overlap(boxes[:, 3:7], priors)
             crossing = ((priors < 0) | (priors > 1)).any(-1).expand(number, count)
@@ -164,8 +171,8 @@ class MultiBoxLoss(ForkLayer):
         given = offsets
         if self.variance_in_target:  # the source's gradient lacks the division
             given = offsets + (offsets / variances - offsets).detach()
-        # Without a box, the target may be NaN.
-        target = torch.where(taken, target, given.detach())
+        # Without a box, both may be NaN.
+        given, target = torch.where(taken, given, 0), torch.where(taken, target, 0)
         if self.l2:
             return (given - target).square().sum() / 2
         return F.smooth_l1_loss(given, target, reduction="sum")
@@ -271,13 +278,15 @@ class DetectionEvaluate(ForkLayer):
     variant = "ssd"
     bottoms = (2, 2)
     overlap = staticmethod(overlap)
+    ends = True  # the first box of item -1 is the end of the boxes
 
     def __init__(self, definition):
         super().__init__(definition)
         p = definition.message.detection_evaluate_param
         self.check(p.HasField("num_classes"), "must provide num_classes")
         self.check(p.overlap_threshold > 0, "overlap_threshold must be more than 0")
-        self.labels = tuple(c for c in range(p.num_classes) if c != p.background_label_id)
+        self.background = p.background_label_id
+        self.labels = tuple(c for c in range(p.num_classes) if c != self.background)
         self.threshold, self.difficult = p.overlap_threshold, p.evaluate_difficult_gt
 
     def agree(self, found, boxes):
@@ -290,7 +299,15 @@ class DetectionEvaluate(ForkLayer):
 
     @torch.no_grad()
     def forward(self, found, boxes):
-        found, boxes = found.reshape(-1, 7), boxes.reshape(-1, 8)
+        found, boxes = (
+            torch.cat((x[:, :2].trunc(), x[:, 2:]), 1) for x in (found.reshape(-1, 7), boxes.reshape(-1, 8))
+        )
+        counted = boxes[:, 0] != -1
+        counted = counted.long().cumprod(0).bool() if self.ends else counted
+        boxes = torch.cat((torch.where(counted, boxes[:, 0], -1)[:, None], boxes[:, 1:]), 1)
+        for rows in (found, boxes):
+            of_background = (rows[:, 0] != -1) & (rows[:, 1] == self.background)
+            refuse_rows(self, of_background, "a row has background_label_id as its label")
         boxes = torch.cat((boxes, boxes.new_full((1, 8), -1)))  # of no item, as those are that do not count
         found = found[(found[:, 0] != -1) & (found[:, 1] != -1)]
         same = (found[:, None, 0] == boxes[:, 0]) & (found[:, None, 1] == boxes[:, 1])
@@ -331,6 +348,7 @@ class OfCascadeRCNN(DetectionEvaluate):
     """
 
     types = ("DetectionEvaluate",)
+    ends = False
     source = "zhaoweicai/cascade-rcnn"
     variant = "cascade"
     bottoms = (3, 3)

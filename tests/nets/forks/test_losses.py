@@ -141,6 +141,21 @@ def test_multi_box_loss_matches_what_is_predicted(in_target):
     assert abs(wanted - multi_box_loss(*given, False, in_target)) > 0.1  # other priors learn
 
 
+def test_boxes_of_multi_box_loss():
+    """Labels that begin at 0 are the background's, which the source refuses; a box of item -2 is of no item."""
+    words = f"num_classes: {CLASSES} code_type: CENTER_SIZE"
+    bottoms = [draw(3, PRIORS * 4), draw(3, PRIORS * CLASSES), torch.stack(priors()).reshape(1, 2, -1)]
+    rows = truth()[None, None]
+    net = one_layer(
+        f'type: "MultiBoxLoss" multibox_loss_param {{ {words} }}', *(b.shape for b in (*bottoms, rows))
+    )
+    without, of_none, wrong = rows.clone(), rows.clone(), rows.clone()
+    without[0, 0, 1, 0], of_none[0, 0, 1, 0], wrong[0, 0, 1, 1] = -1, -2, 0
+    assert net(*bottoms, of_none) == net(*bottoms, without) != net(*bottoms, rows)
+    with pytest.raises(CaffeValueError, match="a box has background_label_id as its label"):
+        net(*bottoms, wrong)
+
+
 def test_multi_box_loss_without_any_box():
     words = f"num_classes: {CLASSES} code_type: CENTER_SIZE"
     bottoms = [draw(2, PRIORS * 4), draw(2, PRIORS * CLASSES), torch.stack(priors()).reshape(1, 2, -1)]
@@ -161,6 +176,7 @@ def test_multi_box_loss_without_any_box():
     ("num_classes: 4 mining_type: HARD_EXAMPLE", "HARD_EXAMPLE and nms_param are not known"),
     ("num_classes: 4 mining_type: NONE conf_loss_type: LOGISTIC", "LOGISTIC with mining_type NONE"),
     ("num_classes: 3", "must match number of confidence"),
+    ("num_classes: 4 map_object_to_agnostic: true", "map_object_to_agnostic is for num_classes 2"),
 ])  # fmt: skip
 def test_what_multi_box_loss_refuses(words, said):
     shapes = (1, PRIORS * 4), (1, PRIORS * 4), (1, 2, PRIORS * 4), (1, 1, 1, 8)
@@ -292,6 +308,47 @@ def test_detections_without_boxes_are_wrong():
     )
     got = net(found, torch.full_like(rows, -1))[0, 0]
     assert (got[3:, 3:] == torch.tensor([0, 1])).all() and not got[:3, 2].any()
+
+
+def test_items_and_labels_of_judged_rows_are_whole():
+    """The source reads them as int, ends the boxes at the first of item -1, and refuses the background's label."""
+    found, rows = detections()
+    net = one_layer(
+        'type: "DetectionEvaluate" detection_evaluate_param { num_classes: 4 }', found.shape, rows.shape
+    )
+    wanted = net(found, rows)
+    more = torch.tensor([0.25, 0.5] + [0] * 5).double()
+    kept = (found[..., :1] != -1) & (found[..., 1:2] != -1)
+    rows_more = rows + torch.tensor([0.5, 0.25] + [0] * 6).double() * (rows[..., :1] != -1)
+    assert torch.equal(net(found + more * kept, rows_more), wanted)
+    ended = rows.clone()
+    ended[0, 0, 1, 0] = -1
+    assert net(found, ended)[0, 0, :3, 2].tolist() == [1, 0, 0]  # the first box alone
+    for which in (0, 1):
+        wrong = [found.clone(), rows.clone()]
+        wrong[which][0, 0, 0, 1] = 0
+        with pytest.raises(ValueError, match="a row has background_label_id as its label"):
+            net(*wrong)
+
+
+def test_items_of_hard_examples_are_whole():
+    """As in the source, which reads them as int; a negative one it uses as an index."""
+    net = one_layer(
+        'type: "BoxAnnotatorOHEM" box_annotator_ohem_param { roi_per_img: 1 }',
+        (4, 5),
+        (4, 1),
+        (4, 1),
+        (4, 8),
+        tops=2,
+    )
+    regions = torch.cat((torch.tensor([[0.0], [0.5], [1], [1.9]]), torch.ones(4, 4)), 1).double()
+    losses, labels = (
+        torch.tensor([[0.1], [0.2], [0.4], [0.3]]).double(),
+        torch.arange(1.0, 5)[:, None].double(),
+    )
+    assert net(regions, losses, labels, draw(4, 8))["y0"].flatten().tolist() == [-1, 2, 3, -1]
+    with pytest.raises(ValueError, match="the item of a region is negative"):
+        net(regions - 1, losses, labels, draw(4, 8))
 
 
 def test_hard_examples_are_the_worst_of_each_image():

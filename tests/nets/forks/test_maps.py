@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from support import fork_reference as reference
+from support.fork_cases import CASES
 from support.nets import draw, labels, one_layer, same
 
 from cuffi.base import CaffeValueError
@@ -212,6 +213,29 @@ def test_frcnn_output(aware, least, most):
     text = f'type: "FrcnnOutput" frcnn_output_param {{ conf_thr: {least} iou_thr: 0.3 max_det_num: {most} }} '
     net = one_layer(text + NORM[:-1] + cls_aware, chances.shape, offsets.shape, regions.shape, size.shape)
     same(net(chances, offsets, regions, size)[..., 0, 0], np.array([[0, *[-1] * 6], *found], float), 1e-6)
+
+
+def test_what_proposal_target_refuses_by_values():
+    """As the source's CHECKs do."""
+    case = CASES["ProposalTarget"]
+    net = one_layer(case.text, *(bottom.shape for bottom in case.bottoms), tops=case.tops)
+    regions, boxes = case.bottoms
+    labelled, far = boxes.clone(), regions.clone()
+    labelled[:, 5], far[0, 0] = 0, 2
+    with pytest.raises(ValueError, match="the label of an object's box is not above 0"):
+        net(regions, labelled)
+    with pytest.raises(ValueError, match="item is not below num_img_per_batch"):
+        net(far, boxes)
+
+
+def test_cascade_rcnn_finds_in_one_image():
+    """The source's CHECK ends the program; without it detections of two images were mixed."""
+    words = 'type: "FrcnnOutput" frcnn_output_param { conf_thr: 0.1 iou_thr: 0.3 } ' + NORM
+    net = one_layer(words, (3, 2), (3, 8), (3, 5), (1, 2))
+    regions = regions_of(3)
+    regions[1, 0] = 1
+    with pytest.raises(ValueError, match="a region is of another image than the first"):
+        net(draw(3, 2).softmax(1), draw(3, 8), regions, torch.tensor([[100.0, 90.0]]).double())
 
 
 @pytest.mark.parametrize("low, high", [(20, 30), (None, 25), (500, None), (None, None), (300, 400)])
