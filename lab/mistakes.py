@@ -94,7 +94,7 @@ MISTAKES = {
     13: Mistake("output too small", OUT + "relu(6, a, x)", "out", "6"),
     14: Mistake("too few arguments to a launcher", OUT + "relu(6, a)", "takes 3 arguments", "out"),
     15: Mistake("float for an int", OUT + "relu(6.5, a, a)", "n", "an int"),
-    16: Mistake("int tensor to a float kernel", OUT + "relu(3, i3, x)", "in_?:", "float32"),
+    16: Mistake("int tensor to a float kernel", OUT + "relu(3, i3, x)", "float32", "in:"),
     17: Mistake(
         "output requires grad", OUT + "relu(6, a, a.clone().requires_grad_())", "out", "no_grad|detach"
     ),
@@ -313,7 +313,7 @@ MISTAKES = {
     73: Mistake("train without SOLVER", f"$ {MAKE} train", "SOLVER", "solver.prototxt"),
     74: Mistake(
         "solver whose net is missing",
-        f"$ echo 'net: \"no.prototxt\"' > $HERE/s.prototxt; {TRAIN}",
+        f'$ echo \'net: "no.prototxt" base_lr: 1 lr_policy: "fixed" max_iter: 1\' > $HERE/s.prototxt; {TRAIN}',
         "no.prototxt",
         "s.prototxt|no such|there is no",
     ),

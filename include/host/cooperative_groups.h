@@ -87,7 +87,10 @@ class lane_group {
   // Values of any size, eight bytes at a time.
   template <typename T>
   T from(T value, unsigned int rank) const {
-    const int lane = lane_of(rank < size() ? rank : thread_rank());
+    return from_lane(value, lane_of(rank < size() ? rank : thread_rank()));
+  }
+  template <typename T>
+  T from_lane(T value, int lane) const {
     T result = value;
     for (size_t at = 0; at < sizeof(T); at += 8) {
       uint64_t part = 0;
@@ -125,6 +128,11 @@ class coalesced_group : public lane_group {
       : lane_group(mask), rank_(rank), groups_(groups) {}
   unsigned int meta_group_rank() const { return rank_; }
   unsigned int meta_group_size() const { return groups_; }
+  // As on a GPU, a number that the group does not have is lane 31, which may take no part.
+  template <typename T>
+  T shfl(T value, int rank) const {
+    return from_lane(value, static_cast<unsigned int>(rank) < size() ? lane_of(rank) : 31);
+  }
 
  private:
   unsigned int rank_, groups_;  // of the groups into which the lanes were parted

@@ -35,7 +35,7 @@ STEPS = {
     "tile": "{{ auto t = cg::tiled_partition<8>(warp); v += t.shfl_down(v, 1); }}",
     "match": "v += __popc(__match_any_sync(0xffffffff, v % {p}));",
     "loop": "{{ auto g = cg::labeled_partition(warp, l % {p});"
-    " for (int i = 0; i <= l % {p}; i++) v = (v + g.shfl(v, i)) % {m}; }}",
+    " for (int i = 0; i <= l % {p}; i++) v = (v + g.shfl(v, i % g.size())) % {m}; }}",
 }
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from cuffi import load_inline
+from cuffi import CaffeRuntimeError, load_inline
 
 TEXT = r"""
 #include <cooperative_groups.h>
@@ -134,6 +134,25 @@ def test_parts_of_a_group(groups):
             2000 + 100 * (own[i] % 3 == 0) + half.index(i),
             sum(own[k] for k in odd) if own[i] % 2 else 0,
         ]
+
+
+def test_a_number_that_a_group_lacks_is_lane_31(groups):
+    """So it is on a GPU. Where that lane takes no part the value is undefined, and the race finder tells."""
+    text = """
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+__global__ void k(int* o) {
+  if (threadIdx.x >= 32 - PARTS) {
+    auto g = cg::coalesced_threads();
+    o[threadIdx.x] = g.shfl(threadIdx.x + 100, 9);
+  }
+}"""
+    out = torch.zeros(32, dtype=torch.int32)
+    load_inline("lanes", text.replace("PARTS", "4"), backends="host").k(out, 1, 1, 1, 32, 1, 1)
+    assert out[-4:].tolist() == [131] * 4
+    text = text.replace("threadIdx.x >= 32 - PARTS", "threadIdx.x < 4")
+    with pytest.raises(CaffeRuntimeError, match="reads from lane 31, which takes no part"):
+        load_inline("lanes", text, sanitize="races").k(out, 1, 1, 1, 32, 1, 1)
 
 
 def test_a_block_as_a_group(groups):
