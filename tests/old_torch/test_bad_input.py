@@ -42,6 +42,15 @@ def test_a_mistake_is_an_error_and_the_next_launch_is_right(launching, number):
     assert torch.equal(launching.twice(x), 2 * x)
 
 
+@pytest.mark.parametrize(("blocks", "threads"), [(1, 2048), (0, 32), (1, -5)])
+@pytest.mark.gpu
+def test_a_launch_that_a_gpu_refuses(launching, blocks, threads):
+    x = torch.arange(3.0, device="cuda")
+    with pytest.raises(RuntimeError, match=r"twice\(\): invalid configuration argument"):
+        launching.twice(x, blocks, threads)
+    assert torch.equal(launching.twice(x), 2 * x)
+
+
 def test_under_functorch(launching):
     x = torch.arange(6.0).view(2, 3)
     with pytest.raises(RuntimeError, match="no memory of its own"):

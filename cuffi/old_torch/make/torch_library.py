@@ -27,6 +27,16 @@ RUNTIME = "aten_python.cpp"
 EDGE = ("build_ffi.py", "src/edge/ffi_guard.h", "src/edge/way_out.h", "cuffi/old_torch/make/torch_library.py")
 
 
+# Asked after each call. torch says so at its own next launch. On the host the launcher has this function.
+LAUNCH_PROBLEM = """extern "C" int cudaGetLastError();
+extern "C" const char* cudaGetErrorString(int);
+const char* caffe_take_launch_problem() {
+  const int error = cudaGetLastError();
+  return error ? cudaGetErrorString(error) : nullptr;
+}
+"""
+
+
 class TorchRules(LibraryRules):
     """The rules of one extension."""
 
@@ -82,5 +92,5 @@ def source_of(job: dict, backend: str) -> str:
         "const char* aten_left_by() { return caffe_last_error(); }",
         "const char* aten_unsupported() { return caffe_unsupported(); }",
         f'__attribute__((visibility("default"))) void* PyInit_{job["module"]}() {{ return aten_make_module(); }}',
-        "}", "",
+        "}", LAUNCH_PROBLEM if job["kernels"] and not BACKENDS[backend].on_host else "",
     ])  # fmt: skip
