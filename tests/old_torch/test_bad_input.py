@@ -42,13 +42,16 @@ def test_a_mistake_is_an_error_and_the_next_launch_is_right(launching, number):
     assert torch.equal(launching.twice(x), 2 * x)
 
 
-@pytest.mark.parametrize(("blocks", "threads"), [(1, 2048), (0, 32), (1, -5)])
 @pytest.mark.gpu
-def test_a_launch_that_a_gpu_refuses(launching, blocks, threads):
+def test_a_launch_that_a_gpu_refuses(session_cache, nvcc, monkeypatch):
+    with builds(session_cache):
+        monkeypatch.setenv("NVCC", nvcc)
+        module = cpp_extension.load("launching", [SOURCES / "launching.cu"], backends=["cuda"])
     x = torch.arange(3.0, device="cuda")
-    with pytest.raises(RuntimeError, match=r"twice\(\): invalid configuration argument"):
-        launching.twice(x, blocks, threads)
-    assert torch.equal(launching.twice(x), 2 * x)
+    for blocks, threads in (1, 2048), (0, 32), (1, -5):
+        with pytest.raises(RuntimeError, match=r"twice\(\): invalid configuration argument"):
+            module.twice(x, blocks, threads)
+        assert torch.equal(module.twice(x), 2 * x)
 
 
 def test_under_functorch(launching):
