@@ -23,7 +23,9 @@ def copy(tmp_path_factory):
 def make(copy):
     def run(*words: str) -> str:
         environment = {
-            name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "NVCC", "ARCH")
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("MAKEFLAGS", "NVCC", "ARCH", "LAYERS_DIR")
         }
         command = [
             "make",
