@@ -17,7 +17,7 @@ from ...base.files import named_by
 from ..net.graph import Spec
 from ..net.messages import layer_parameter
 from .sources import LMDB, HDF5Files, ImageList, LevelDB
-from .transform import Transform
+from .transform import Draws, Transform
 
 # The types that are read.
 READ = ("Data", "ImageData", "HDF5Data")
@@ -63,14 +63,14 @@ class LayerData(Dataset):
         position, item = index
         values = self.source[item]
         if self.transform is not None:
-            values[0] = self.transform(values[0], functools.partial(numbers, self.seed, self.where, position))
+            values[0] = self.transform(values[0], Draws(self.seed, self.where, position))
         return {top: torch.as_tensor(value) for top, value in zip(self.tops, values, strict=False)}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the layer's tops, by its first item."""
         values = self.source.item()
         if self.transform is not None:
-            values[0] = self.transform(values[0], functools.partial(numbers, 0))
+            values[0] = self.transform(values[0], Draws(0))
         return {top: (self.batch_size, *v.shape) for top, v in zip(self.tops, values, strict=False)}
 
     def skip(self) -> int:
