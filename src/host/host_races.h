@@ -215,12 +215,10 @@ class RaceFinder {
   void refused(const char* kernel, const char* why) {
     if (said_refused_.insert(kernel).second) write_line("left\t%s\tlaunch\t%s\n", kernel, why);
     static struct AtEnd {
-      RaceFinder* finder;
       ~AtEnd() {
-        for (const auto& [its, text] : unasked())
-          finder->write_line("refused\t%s\t%s\n", its.c_str(), text.c_str());
+        for (const auto& [its, text] : unasked()) write_line("refused\t%s\t%s\n", its.c_str(), text.c_str());
       }
-    } at_end{this};
+    } at_end;
     unasked()[kernel] = why;
   }
   static void asked_for_errors() { unasked().clear(); }
@@ -786,7 +784,7 @@ class RaceFinder {
 
   // A line for tools/cases/races.py, which finds the source lines of places in the code.
   template <typename... Values>
-  void write_line(const char* format, Values... values) {
+  static void write_line(const char* format, Values... values) {
     const std::string& path = log_of_now().path;
     FILE* file = path.empty() ? nullptr : fopen(path.c_str(), "a");
     fprintf(file ? file : stderr, format, values...);
