@@ -154,6 +154,7 @@ def _limits(threshold: float, eta: float) -> list[float]:
 
 
 def refuse_rows(layer, wrong: torch.Tensor, words: str) -> None:
-    """CaffeValueError if a row is wrong by its values. A graph does not ask for these."""
-    if not torch.compiler.is_compiling():
+    """CaffeValueError if a row is wrong by its values. A graph, compiled or captured, does not ask for these."""
+    captured = wrong.is_cuda and torch.cuda.is_current_stream_capturing()
+    if not (torch.compiler.is_compiling() or captured):
         layer.check(not bool(wrong.any()), words)
