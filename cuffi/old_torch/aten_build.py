@@ -82,6 +82,8 @@ class TorchExtension:
             # Without kernels torch does what needs a GPU; without a GPU only the processor's library is useful.
             arch, backends = arch or "all-major", backends or HOST.name
         settings, chosen = settings_for(self.name, arch, backends)
+        if not self.with_kernels:
+            chosen = (HOST.name,)
         files = with_included(self.sources, self.folders)
         texts = [content.decode(errors="replace") for content in files.values()]
         declared = declarations.text_of(declarations.names_in(texts))

@@ -78,6 +78,17 @@ def test_a_folder_with_a_name_of_a_shell(session_cache, tmp_path, nvcc, monkeypa
     assert not list(session_cache.rglob("ran")) and not (ROOT / "ran").exists()
 
 
+def test_an_extension_without_kernels_needs_no_library_for_a_gpu(extensions, nvcc, monkeypatch):
+    """torch's operations do what its tensors on a GPU need."""
+    monkeypatch.setenv("NVCC", nvcc)
+    module = cpp_extension.load_inline(
+        "plain", "int seven() { return 7; }", functions="seven", backends="cuda"
+    )
+    assert module.seven() == 7
+    with pytest.raises(ValueError, match=r"backends: expected some of .*, got 'gpu'"):
+        cpp_extension.load_inline("plain", "int seven() { return 7; }", functions="seven", backends="gpu")
+
+
 def test_a_cache_in_a_path_that_make_cannot_work_in(session_cache, tmp_path, monkeypatch):
     monkeypatch.setenv("CUFFI_CACHE", str(tmp_path / "a cache"))
     monkeypatch.setenv("NVCC", "")
