@@ -10,6 +10,7 @@ import operator
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -371,35 +372,48 @@ def _not_deterministic(what: str) -> None:
 
 # torch.library's objects, which must live as long as the operators.
 _libraries: list[torch.library.Library] = []
-# What is there: (operator, dispatch key) -> the extension that has it.
-_done: dict[tuple[str, str], str] = {}
 
 
-def library(name: str, space: str, key: str, action: str, text: str, function, on_host: int) -> None:
+class Registered(NamedTuple):
+    """Who has an operator, or its implementation for a dispatch key."""
+
+    extension: str
+    on_host: int
+    function: Callable | None
+
+
+_registered: dict[tuple[str, str], Registered] = {}
+OF_ONE_DEVICE = ("CPU", "CUDA")
+
+
+def library(name: str, space: str, key: str, action: str, text: str, function, on_host: int):
     """torch::Library: a definition (`text` is the schema) or an implementation of the operator `text`.
 
     A host library's CUDA kernels serve the processor's tensors, unless the operator has code for the processor.
+
+    Returns:
+        If the extension's library for another backend has an implementation that serves all devices: that function. It
+        must give tensors on other devices to `function`.
     """
     made = torch.library.Library(space, "FRAGMENT")
     full = f"{space}::{text.partition('(')[0]}"
+    moved = action == "impl" and on_host and key == "CUDA"
+    key = "" if action == "define" else "CPU" if moved else key or "CompositeImplicitAutograd"
+    owner = _registered.get((full, key))
+    if owner and owner.extension == name and owner.on_host != on_host:  # its library for another backend
+        return None if key in OF_ONE_DEVICE else owner.function
+    if owner and moved:
+        return None
+    if owner or (action == "define" and _is_defined(full)):
+        here = owner and (f"another build of {name}" if owner.extension == name else owner.extension)
+        raise RuntimeError(f"{name}: the operator {full} is there already, defined by {here or 'others'}")
     if action == "define":
-        owner = _done.get((full, ""))
-        if owner == name:
-            return  # its library for another backend has defined it
-        if owner or _is_defined(full):
-            raise RuntimeError(
-                f"{name}: the operator {full} is there already, defined by {owner or 'others'}"
-            )
         made.define(text)
-        _done[full, ""] = name
     else:
-        moved = on_host and key == "CUDA"
-        key = "CPU" if moved else key or "CompositeImplicitAutograd"
-        if (full, key) in _done and (moved or _done[full, key] == name):
-            return
         made.impl(text, function, key)
-        _done[full, key] = name
+    _registered[full, key] = Registered(name, on_host, function)
     _libraries.append(made)
+    return None
 
 
 def _is_defined(operator_name: str) -> bool:

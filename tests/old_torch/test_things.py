@@ -1,12 +1,15 @@
 """include/aten/autograd.h, object.h, class.h and library.h: C++ autograd, Python's objects, classes and operators."""
 
 import gc
+import sys
 import weakref
 from pathlib import Path
 
 import pytest
 import torch
 from old_torch.conftest import SOURCES, builds
+from support import python_with_torch
+from support.workshop import ROOT
 
 from cuffi.old_torch import cpp_extension
 
@@ -76,6 +79,44 @@ def test_operators_of_the_processor_and_of_a_kernel(operators):
     assert operators.inferred(a[:4], 1, [2, 2]).shape == operators.old(a[:4], 1, [2, 2]).shape == (2, 2)
     with pytest.raises(RuntimeError, match="the sizes differ"):
         operators.muladd(a, b[:2], 1.0)
+
+
+def everywhere(**others):
+    cpp_extension.load("everywhere", [SOURCES / "everywhere.cu"], is_python_module=False, **others)
+    return torch.ops.aten_test_everywhere
+
+
+def test_an_operator_that_asks_for_the_device_itself(extensions):
+    x, ops = torch.arange(5.0), everywhere()
+    assert torch.equal(ops.add(x, 2.0), x + 2) and torch.equal(ops.add_many([x], 3.0), x + 3)
+    assert torch.equal(ops.first(x), x * 100)  # its code for the processor, not its kernel
+
+
+def test_another_build_does_not_replace_an_operator(extensions):
+    everywhere()
+    with pytest.raises(RuntimeError, match="is there already, defined by another build of everywhere"):
+        everywhere(extra_cflags=["-DOTHER"])
+
+
+@pytest.mark.gpu
+def test_operators_of_both_libraries(session_cache, nvcc, monkeypatch):
+    """In a process of its own: an operator is registered once."""
+    code = f"""
+import sys, torch
+sys.path.insert(0, {str(ROOT)!r})
+from cuffi.old_torch import cpp_extension
+cpp_extension.load("everywhere", [{str(SOURCES / "everywhere.cu")!r}], is_python_module=False)
+ops = torch.ops.aten_test_everywhere
+for device in "cpu", "cuda":
+    x = torch.arange(5.0, device=device)
+    assert torch.equal(ops.add(x, 2.0), x + 2) and torch.equal(ops.add_many([x], 3.0), x + 3), device
+    assert torch.equal(ops.first(x), x * 100 if device == "cpu" else x + 1), device
+    assert ops.add(x, 2.0).device == x.device
+"""
+    monkeypatch.setenv("CUFFI_CACHE", str(session_cache))
+    monkeypatch.setenv("NVCC", nvcc)
+    done = python_with_torch.run([sys.executable, "-c", code], cwd=ROOT)
+    assert done.returncode == 0, done.stderr
 
 
 def test_opcheck(operators):

@@ -551,15 +551,26 @@ std::vector<Waiting>& waiting() {
   static std::vector<Waiting> all;
   return all;
 }
-// Definitions first, because static initialisers have no order.
+// Tensors on a GPU go to a function of the library for GPUs. False if `function` is not one of ours.
+bool connect_functions(PyObject* function, PyObject* other) {
+  PyObject* const self = PyCFunction_Check(function) ? PyCFunction_GetSelf(function) : nullptr;
+  if (!self || !PyCapsule_IsValid(self, nullptr)) return false;
+  auto* const f = static_cast<Overloads*>(PyCapsule_GetPointer(self, nullptr));
+  Py_XDECREF(std::exchange(f->other, new_reference(other)));
+  return true;
+}
+// Static initialisers have no order. Definitions are first, and kernels last: in a host library they serve the
+// processor's tensors where nothing else does.
 void register_libraries() {
-  for (const bool defines : {true, false})
+  const auto turn = [](const Waiting& w) { return w.action == "define" ? 0 : w.key == "CUDA" ? 2 : 1; };
+  for (const int now : {0, 1, 2})
     for (Waiting& w : waiting()) {
-      if (defines != (w.action == "define")) continue;
+      if (turn(w) != now) continue;
       const Owned f(w.bound ? function_of({*w.bound}) : new_reference(Py_None));
-      Owned(sure(PyObject_CallFunction(python->library, "sssssOi", aten_module.name, w.space.c_str(),
-                                       w.key.c_str(), w.action.c_str(), w.name.c_str(), f.get(),
-                                       int{aten_module.processor_is_gpu})));
+      const Owned earlier(sure(PyObject_CallFunction(
+          python->library, "sssssOi", aten_module.name, w.space.c_str(), w.key.c_str(), w.action.c_str(),
+          w.name.c_str(), f.get(), int{aten_module.processor_is_gpu})));
+      if (earlier.get() != Py_None) connect_functions(earlier.get(), f.get());
     }
   waiting().clear();
 }
@@ -617,10 +628,7 @@ void fill_module(void* data) {
 PyObject* connect(PyObject*, PyObject* arguments) {
   PyObject *function, *other;
   if (!PyArg_ParseTuple(arguments, "OO", &function, &other)) return nullptr;
-  PyObject* const self = PyCFunction_Check(function) ? PyCFunction_GetSelf(function) : nullptr;
-  if (auto* const f = self ? static_cast<Overloads*>(PyCapsule_GetPointer(self, nullptr)) : nullptr)
-    Py_XDECREF(std::exchange(f->other, new_reference(other)));
-  return PyErr_Occurred() ? nullptr : new_reference(Py_None);
+  return PyBool_FromLong(connect_functions(function, other));
 }
 
 }  // namespace
