@@ -107,11 +107,22 @@ def run(console: Console) -> int:
         from . import porting
 
         porting.make_messages(settings[0].core)
-        if not porting.port_missing(asked, console):
+        if not provide(asked, console):
             return 1
     elif asked.caffe or asked.verify:
         raise CaffeRuntimeError(missing("a port out of CAFFE"))
     return {"show": show, "verify": verify, "onnx": convert}[target](asked, console)
+
+
+def provide(asked: Asked, console: Console) -> bool:
+    """Port and build the types that no folder has. Wrong inputs are an error before anything is built."""
+    from . import porting
+
+    types = porting.needed_types(asked)
+    missing = porting.to_port(types, asked, console)
+    if missing or porting.unbuilt_folders(types, asked.folders):
+        asked.check_inputs()
+    return (not missing or porting.port(missing, asked, console)) and porting.build(types, asked.folders)
 
 
 def given(arguments: list[str]) -> tuple[list, list[str]]:

@@ -61,35 +61,34 @@ def place_for(build: str, caffe: str) -> Path:
     return made / of_fork
 
 
-def port_missing(asked: Asked, console: Console) -> bool:
-    """Port the types that no folder has, if there is a fork, and build what is not built."""
-    # Stock layers are ported only for the comparison.
-    types = [name for name, need in asked.needs.items() if asked.verify or need.fields is not None]
-    if asked.caffe:  # the folder for ported layers may be new
-        Path(asked.folders[0]).mkdir(parents=True, exist_ok=True)
-    missing = to_port(types, asked, console) if asked.caffe else []
-    if missing or unbuilt_folders(types, asked):
-        asked.check_inputs()
-    if missing and not port(missing, asked, console):
-        return False
-    unbuilt = unbuilt_folders(types, asked)
+def needed_types(asked: Asked) -> list[str]:
+    """The types that folders of layers compute. Stock layers are ported only for the comparison."""
+    return [name for name, need in asked.needs.items() if asked.verify or need.fields is not None]
+
+
+def build(types: list[str], folders: list[str]) -> bool:
+    """Build what is not built of these types."""
+    unbuilt = unbuilt_folders(types, folders)
     for parent in dict.fromkeys(folder.parent for folder in unbuilt):
         names = " ".join(folder.name for folder in unbuilt if folder.parent == parent)
-        build = ["tools.make.build", "libraries", f"LAYERS_DIR={parent}", f"LAYERS={names}"]
-        if subprocess.run([sys.executable, "-m", *build]).returncode:
+        command = ["tools.make.build", "libraries", f"LAYERS_DIR={parent}", f"LAYERS={names}"]
+        if subprocess.run([sys.executable, "-m", *command]).returncode:
             return False
     return True
 
 
-def unbuilt_folders(types: list[str], asked: Asked) -> list[Path]:
+def unbuilt_folders(types: list[str], folders: list[str]) -> list[Path]:
     """The folders of these types that have no library."""
-    folders = Folders(asked.folders)
-    layer_folders = [layer.folder for name in types if (layer := folders.find(name))]
+    found = Folders(folders)
+    layer_folders = [layer.folder for name in types if (layer := found.find(name))]
     return [folder for folder in dict.fromkeys(layer_folders) if not (folder / HOST.library).exists()]
 
 
 def to_port(types: list[str], asked: Asked, console: Console) -> list[str]:
     """The types that no folder has, and the fork's types that a later folder has from another tree."""
+    if not asked.caffe:
+        return []
+    Path(asked.folders[0]).mkdir(parents=True, exist_ok=True)  # the folder for ported layers may be new
     folders = Folders(asked.folders)
     found = {name: folders.find(name) for name in types}
     missing = [name for name, layer in found.items() if layer is None]
