@@ -28,9 +28,10 @@ from tools.new_layer.naming import TAKEN
 from tools.parts import part
 from tools.refused import Refused
 
+from .branches import elsewhere
 from .compiled import compile, first_error, hint
 from .loose import tree_of
-from .names import Names
+from .names import Names, Unregistered
 from .plan import Pick
 from .refusals import refusals
 from .toolkit_headers import WING, Toolkit
@@ -98,7 +99,8 @@ def port_named(names: Names, options) -> int:
         try:
             ported.append(port(names, type_name, options, options.name))
         except Refused as error:
-            print(f"{type_name}: not ported. {error}", flush=True)
+            there = elsewhere(names.tree.root, type_name) if isinstance(error, Unregistered) else ""
+            print(f"{type_name}: not ported. {error}{there}", flush=True)
             verdicts.append("refused")
     errors = built(ported, options)
     for done in ported:

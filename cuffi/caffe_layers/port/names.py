@@ -18,7 +18,6 @@ from tools.files import read
 from tools.refused import Refused
 
 from ..make.proto import STOCK, field_of, is_whole, without_comments
-from .branches import elsewhere
 from .core import BLOB, Core
 from .items import Class, Place, macros_of
 from .toolkit_headers import Toolkit
@@ -26,6 +25,10 @@ from .tree import DEFINED, HEADER_KINDS, SOURCE_KINDS, WORD, Tree, Type, is_head
 
 # A field of a message: its type, without a package, and its name.
 _MESSAGE_FIELD = re.compile(r"\b(?:optional|repeated|required)\s+(?:[\w.]*\.)?([A-Z]\w*)\s+(\w+)\s*=")
+
+
+class Unregistered(Refused):
+    """No file of the tree registers the type."""
 
 
 class Names:
@@ -54,8 +57,7 @@ class Names:
             if type_name in tree.types_without:
                 place, reason = tree.types_without[type_name]
                 raise Refused(f"{place}: {type_name} {reason}")
-            hint = elsewhere(tree.root, type_name)
-            raise Refused(f"{tree.root} registers no layer {type_name}. {nearest(tree, type_name)}{hint}")
+            raise Unregistered(f"{tree.root} registers no layer {type_name}. {nearest(tree, type_name)}")
         type = tree.types[type_name]
         place = type.place
         seen = tree[place.file].visible

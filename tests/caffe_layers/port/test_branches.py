@@ -48,3 +48,15 @@ def test_a_submodule_at_another_commit_is_named(repository, tmp_path):
     assert elsewhere(outer / "caffe", "ROIPooling") == (
         f" It is a submodule at another commit than {outer} names: git -C {outer} submodule update"
     )
+
+
+def test_the_command_names_the_branch(fork, port):
+    """Behind the refusal of a type that this branch does not register, and of no other."""
+    git(fork.root, "init", "-q", "-b", "main")
+    git(fork.root, "add", "."), git(fork.root, "commit", "-qm", "a")
+    git(fork.root, "checkout", "-q", "-b", "detector")
+    fork.layer("Shift")
+    git(fork.root, "add", "."), git(fork.root, "commit", "-qm", "b")
+    git(fork.root, "checkout", "-q", "main")
+    told = "The branch detector of this repository has it"
+    assert told in port("Shift", fails=True) and told not in port("Python", fails=True)
