@@ -3,6 +3,7 @@
 import importlib.machinery
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -51,13 +52,27 @@ def _import(name: str, path: Path) -> ModuleType:
 
 
 def connect(module: ModuleType, other: ModuleType) -> None:
-    """Tensors on a GPU go to the functions of the other library; names that only it has become the module's."""
-    for name, function in vars(other).items():
+    """Tensors on a GPU go to the functions of the other library; names that only it has become the module's.
+
+    The classes of py::class_ are the other library's, as in torch's extensions, because instances may have tensors. So
+    are functions of a module's own PyInit function, whose arguments are not read here.
+    """
+    if connect_one := getattr(module, "_connect", None):
+        _connect_names(module, other, connect_one)
+
+
+def _connect_names(module: ModuleType, other: ModuleType, connect_one: Callable) -> None:
+    for name, value in list(vars(other).items()):
         own = getattr(module, name, None)
         if own is None:
-            setattr(module, name, function)
-        elif callable(function) and not name.startswith("_") and type(own) is type(function):
-            module._connect(own, function)
+            setattr(module, name, value)
+        elif isinstance(value, ModuleType) and value.__name__ == f"{other.__name__}.{name}":
+            sys.modules[own.__name__] = own
+            _connect_names(own, value, connect_one)
+        elif type(own) is type(value) and callable(value) and not name.startswith("_"):
+            connected = connect_one(own, value)
+            if connected == isinstance(value, type):
+                setattr(module, name, value)
 
 
 def join(module: ModuleType, file: str) -> None:

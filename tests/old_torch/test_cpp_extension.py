@@ -1,6 +1,7 @@
 """load and load_inline with torch's arguments: strings, options, the cache, and what is refused."""
 
 import re
+import sys
 import threading
 
 import pytest
@@ -9,7 +10,7 @@ from old_torch.conftest import SOURCES
 
 import cuffi
 from cuffi import CaffeBuildError, CaffeTypeError, CaffeValueError
-from cuffi.old_torch import cpp_extension
+from cuffi.old_torch import aten_library, cpp_extension
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -86,6 +87,40 @@ def test_which_library_gets_a_call():
         assert module.which(*given, **named) == 1
     for given, named in (((x, [x, y]), {}), ((y, []), {}), ((x,), {"list": [y]}), ((None, []), {"n": 3})):
         assert module.which(*given, **named) == 2
+
+
+def test_what_two_libraries_of_one_module_share():
+    """Two builds, of which the second stands for the library for GPUs: what has no tensor is its own."""
+    module, other = (
+        cpp_extension.load("paired", [SOURCES / "paired.cpp"], extra_cflags=[f"-DWHO={n}"]) for n in (1, 2)
+    )
+    deep = other.inner.deep
+    aten_library.connect(module, other)
+    x = torch.ones(1)
+    for owner in module, module.inner:
+        assert owner.of_tensor(x) == 1 and owner.who() == 2
+    assert module.inner.deep.who() == 2 and module.inner.deep is not deep
+    assert (
+        sys.modules["paired.inner"] is module.inner and sys.modules["paired.inner.deep"] is module.inner.deep
+    )
+    counter, own = module.Counter(), module.counter_of(x)
+    assert (counter.who(), module.of_counter(counter), module.of_both(x, counter)) == (2, 2, 2)
+    assert (own.who(), module.of_counter(own), module.of_both(x, own)) == (1, 1, 1)
+    assert module.of_mode(x, module.Mode.WIDE) == 11 and module.of_gpus() == 2
+
+
+def test_functions_of_an_own_init_function_are_of_the_library_for_gpus():
+    text = """#include <Python.h>
+#include <torch/extension.h>
+static PyObject* who(PyObject*, PyObject*) { return PyLong_FromLong(WHO); }
+static PyMethodDef methods[] = {{"who", who, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "own_init", nullptr, -1, methods};
+PyMODINIT_FUNC PyInit_own_init() { return PyModule_Create(&definition); }
+"""
+    module, other = (cuffi.load_inline("own_init", text, extra_cflags=[f"-DWHO={n}"]) for n in (1, 2))
+    assert (module.who(), other.who()) == (1, 2)
+    aten_library.connect(module, other)
+    assert module.who() == 2
 
 
 def test_other_threads_go_on_during_a_kernel():

@@ -488,8 +488,18 @@ void run_all(void* data) {
   may_convert = true;
   PyErr_SetString(PyExc_TypeError, why.c_str());
 }
-// Of the tensors in an object, its lists and tuples: 1 if one is on a GPU, 0 if none is, -1 if there is no tensor.
+// The classes of both libraries, py::class_: is it that of the library for GPUs? They are never released.
+std::map<PyObject*, int>& classes() {
+  static std::map<PyObject*, int> all;
+  return all;
+}
+// Of the tensors in an object, its lists and tuples: 1 if one is on a GPU, 0 if none is, -1 if there is no tensor. An
+// instance of a library's class decides as a tensor does.
 int on_gpu(PyObject* o, int depth = 0) {
+  if (!classes().empty()) {
+    const auto found = classes().find(reinterpret_cast<PyObject*>(Py_TYPE(o)));
+    if (found != classes().end()) return found->second;
+  }
   if (PyObject_IsInstance(o, caffe::torch.tensor) == 1)
     return Owned(PyObject_GetAttrString(o, "is_cuda")).get() == Py_True;
   int found = -1;
@@ -551,8 +561,14 @@ std::vector<Waiting>& waiting() {
   static std::vector<Waiting> all;
   return all;
 }
-// Tensors on a GPU go to a function of the library for GPUs. False if `function` is not one of ours.
+// Tensors on a GPU go to `other`, a function of the library for GPUs, and so do instances of its class. False if
+// `function` is not one of ours.
 bool connect_functions(PyObject* function, PyObject* other) {
+  if (Py_IS_TYPE(function, &PyType_Type)) {
+    classes()[new_reference(function)] = 0;
+    classes()[new_reference(other)] = 1;
+    return true;
+  }
   PyObject* const self = PyCFunction_Check(function) ? PyCFunction_GetSelf(function) : nullptr;
   if (!self || !PyCapsule_IsValid(self, nullptr)) return false;
   auto* const f = static_cast<Overloads*>(PyCapsule_GetPointer(self, nullptr));
@@ -605,6 +621,12 @@ void configure() {
   python = made;
   dict.release();  // never released: the values are borrowed from it
 }
+// connect(function, other): the function or class of the cuda library of the same name.
+PyObject* connect(PyObject*, PyObject* arguments) {
+  PyObject *function, *other;
+  if (!PyArg_ParseTuple(arguments, "OO", &function, &other)) return nullptr;
+  return PyBool_FromLong(connect_functions(function, other));
+}
 void fill_module(void* data) {
   PyObject* const module = *static_cast<PyObject**>(data);
   try {
@@ -613,6 +635,8 @@ void fill_module(void* data) {
     for (Pending& p : pending()) add_functions(p);
     register_libraries();
     put(module, "_aten", PyLong_FromLong(aten_module.processor_is_gpu));
+    static PyMethodDef method = {"_connect", connect, METH_VARARGS, nullptr};
+    put(module, method.ml_name, sure(PyCFunction_NewEx(&method, nullptr, nullptr)));
     // While it is imported, a module has no __file__.
     Dl_info library;
     if (dladdr(&aten_module, &library))
@@ -624,13 +648,6 @@ void fill_module(void* data) {
   }
   pending().clear();
 }
-// connect(function, other): the function of the cuda library of the same name.
-PyObject* connect(PyObject*, PyObject* arguments) {
-  PyObject *function, *other;
-  if (!PyArg_ParseTuple(arguments, "OO", &function, &other)) return nullptr;
-  return PyBool_FromLong(connect_functions(function, other));
-}
-
 }  // namespace
 
 // --------------------------------------------------------------------------------- what include/aten/*.h declare
@@ -799,9 +816,15 @@ void add_value(void* module, const char* name, const Value& value) {
 void* add_module(void* module, const char* name, const char* doc) {
   const Owned full(sure(PyObject_GetAttrString(static_cast<PyObject*>(module), "__name__")));
   const std::string path = std::string(PyUnicode_AsUTF8AndSize(full.get(), nullptr)) + "." + name;
-  PyObject* const made = sure(PyImport_AddModule(path.c_str()));
+  // Not that of another library, or of an earlier build, which has the same name.
+  PyObject* const modules = PyImport_GetModuleDict();
+  PyObject* made = PyObject_GetAttrString(static_cast<PyObject*>(module), name);
+  if (made && PyModule_Check(made)) return Py_DECREF(made), made;
+  PyErr_Clear(), Py_XDECREF(made);
+  made = sure(PyModule_New(path.c_str()));
   put(made, "__doc__", sure(PyUnicode_FromString(doc)));
-  put(static_cast<PyObject*>(module), name, new_reference(made));
+  put(static_cast<PyObject*>(module), name, made);
+  if (PyDict_SetItemString(modules, path.c_str(), made)) raise();
   pending().push_back({made, {}});
   return made;
 }
@@ -815,10 +838,8 @@ void library(const char* space, const char* key, const char* action, const char*
 extern "C" {
 void* aten_make_module() {
   if (&caffe_unlock) caffe_unlock = aten::unlock, caffe_relock = aten::relock;
-  static PyMethodDef methods[] = {{"_connect", aten::connect, METH_VARARGS, nullptr},
-                                  {nullptr, nullptr, 0, nullptr}};
   static PyModuleDef definition = {
-      PyModuleDef_HEAD_INIT, aten_module.name, nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
+      PyModuleDef_HEAD_INIT, aten_module.name, nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr};
   if (const char* const reason = aten_unsupported())
     return PyErr_SetString(PyExc_ImportError, reason), nullptr;
   try {
