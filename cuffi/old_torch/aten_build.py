@@ -28,6 +28,8 @@ OF_SYSTEM = re.compile(r"/(usr/(?!local/src|src)|opt/cuda|lib)")
 PASSED = re.compile(r"-[DU]\w|-include|-fopenmp$")
 OF_NVCC = re.compile(r"--?(use_fast_math|maxrregcount.*|fmad=.*|ftz=.*|prec-\w+=.*|expt-.*)$")
 STANDARD = re.compile(r"--?std[= ]?(?:c|gnu)\+\+(\d\w)$")
+# torch's headers.
+OF_TORCH = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<](torch|ATen|c10|THC?|pybind11)/', re.MULTILINE)
 # A source that names CUDA's own halves gets the headers that torch's headers include.
 HALVES = re.compile(r"\b(__half\w*|half2?|__nv_bfloat16\w*|nv_bfloat16\w*)\b")
 
@@ -131,7 +133,9 @@ class TorchExtension:
         (place / "aten_operations.inc").write_text(declared)
         above = os.path.commonpath([os.path.dirname(f) for f in files])
         contents = {str(f): beside(f, content, self.folders, files) for f, content in files.items()}
-        job = job | {"declared": str(entry.for_make(place))}
+        reached = {str(s): with_included([s], self.folders).values() for s in self.sources}
+        first = [source for source, texts in reached.items() if any(map(OF_TORCH.search, texts))]
+        job = job | {"declared": str(entry.for_make(place)), "first": first}
         try:
             copies.build(entry, job, contents, above, settings, progress, lock)
         except CaffeBuildError as error:

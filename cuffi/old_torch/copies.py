@@ -10,7 +10,7 @@ from ..loading import recipe
 from ..loading.cache import Entry
 from ..loading.run_make import CaffeBuildError, make
 
-LISTS = ("sources", "headers", "local", "flags")
+LISTS = ("sources", "headers", "local", "flags", "first")
 
 
 def build(
@@ -38,7 +38,7 @@ def build(
         copy.write_bytes(content)
         # Their macros are the extension's own, so no loop becomes a vector loop (tools/cuda/for_nvcc.py).
         copy.with_name("plain_loops").write_text("*\n")
-    lists: dict[str, list] = {name: [staged(word) for word in job[name]] for name in LISTS}
+    lists: dict[str, list] = {name: [staged(word) for word in job[name]] for name in LISTS if name in job}
     lists["kernels"] = [
         {"source": staged(k["source"]), "flags": [staged(f) for f in k["flags"]]} for k in job["kernels"]
     ]

@@ -162,3 +162,28 @@ def test_options(tmp_path):
 def test_architectures(listed, found, monkeypatch):
     monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", listed)
     assert aten_build.arch_listed() == found
+
+
+def test_what_is_precompiled_changes_no_meaning(extensions, tmp_path):
+    """A file without torch's headers has none of their names, and options and macros hold for the headers, too."""
+    (tmp_path / "plain.cpp").write_text("""#include <array>
+using namespace std;
+struct mutex { int n = 3; };
+int optional = 4;  // these names are in headers of torch's headers
+int sum() { return mutex().n + optional; }
+""")
+    (tmp_path / "near.h").write_text("#include <torch/extension.h>\n")
+    (tmp_path / "bind.cpp").write_text("""#include "near.h"
+int sum();
+std::vector<long> facts() {
+  bool ran = false;
+  assert(ran = true);
+  return {ran, __cplusplus / 100, sum()};
+}
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("facts", &facts); }
+""")
+    for number, (flags, wanted) in enumerate(
+        (([], [1, 2017, 7]), (["-DNDEBUG"], [0, 2017, 7]), (["-std=c++20"], [1, 2020, 7]))
+    ):
+        sources = [tmp_path / "bind.cpp", tmp_path / "plain.cpp"]
+        assert cpp_extension.load(f"first_{number}", sources, extra_cflags=flags).facts() == wanted

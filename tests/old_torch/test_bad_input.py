@@ -203,3 +203,20 @@ spec.loader.exec_module(module)
 print(module.twice(torch.ones(2)).tolist())"""
     done: subprocess.CompletedProcess = python_with_torch.run([sys.executable, "-c", program])
     assert done.returncode == 0 and done.stdout.strip() == "[2.0, 2.0]", done.stderr
+
+
+def test_checks_that_take_a_text_as_a_stream(extensions):
+    """torch's headers define CHECK and CHECK_EQ as glog does."""
+    checks = cpp_extension.load_inline("checks", """
+void check(torch::Tensor x, int n) {
+  if (n > 0) CHECK(x.dim() == 2) << "expected a matrix, got " << x.dim() << " axes"; else CHECK_EQ(n, 0) << "n";
+  TORCH_CHECK_LT(x.size(0), 4);
+}""", functions="check")  # fmt: skip
+    checks.check(torch.zeros(3, 2), 1), checks.check(torch.zeros(3), 0)
+    for x, n, text in (
+        (torch.zeros(3), 1, r"Check failed: x.dim\(\) == 2 expected a matrix, got 1 axes"),
+        (torch.zeros(3), -2, r"Check failed: n == 0 \(-2 vs. 0\) n"),
+        (torch.zeros(4), 0, r"Check failed: x.size\(0\) < 4 \(4 vs. 4\)"),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            checks.check(x, n)

@@ -63,6 +63,7 @@ class LibraryRules(Rules):
     def __init__(self, settings: Settings, path: str):
         super().__init__(settings)
         self.path, self.job = path, json.loads(Path(path).read_text())
+        self.core: list[str] = []  # files that other extensions share
 
     def flags(self, source: str, own: list[str]) -> list[str]:
         words = ["-iquote", os.path.dirname(source), *own, *self.job["flags"]]
@@ -92,7 +93,7 @@ class LibraryRules(Rules):
         return "," + " ".join(f"-include {h}" for h in (first, *self.job["headers"]))
 
     def _object(
-        self, recipe, source: str, path: str, backend: str, place: str, own: list[str], more=""
+        self, recipe, source: str, path: str, backend: str, place: str, own: list[str], more="", needs=()
     ) -> str:
         made = f"{place}/{os.path.relpath(source, self.job['copies'])}.o"
         folders.check_path(path, "EXT")
@@ -101,7 +102,7 @@ class LibraryRules(Rules):
         words = self.flags(source, own)
         if recipe.endswith("_kernel") and not BACKENDS[backend].on_host:
             words = through_nvcc(words)
-        return self.compiled(f"{recipe},{backend}", self._what(source), path, made, [], escaped(words) + more)
+        return self.compiled(f"{recipe},{backend}", self._what(source), path, made, [*needs], escaped(words) + more)
 
     def library(self, backend: str) -> str:  # type: ignore[override]
         name, job = self.job["name"], self.job
@@ -135,14 +136,14 @@ class LibraryRules(Rules):
         backends = [b for b in self.settings.backends if self.job["with_cuda"] or BACKENDS[b].on_host]
         if any(BACKENDS[b].on_host for b in backends):
             self.runtime()
+            self.core += self.host_runtime(HOST.name)
         made = {backend: self.library(backend) for backend in backends}
         head = [*self.settings.make_variables(), "WITHOUT_KERNELS := $(BUILD)/none"]
         head += [f"CORE_{backend} := {self.settings.core_of(backend)}" for backend in self.settings.backends]
         head += [f"{name} := {' '.join(files)}" for name, files in self.writers.items()]
         head += ["include mk/rules.mk", *(f"include mk/{b}.mk" for b in self.settings.backends)]
-        core = self.host_runtime(HOST.name) if HOST.name in made else []
         tail = [
-            f"core: {' '.join(core)}",
+            f"core: {' '.join(self.core)}",
             f".PHONY: {' '.join(made)}",
             *(f"{backend}: {output}" for backend, output in made.items()),
         ]

@@ -32,21 +32,23 @@ ffi_wrapper  = $(call step,FFI,$(1),$@.log,$(PYTHON) -m cuffi.old_torch.make.bui
 
 # Extensions of torch/extension.h. cuffi/old_torch/make/torch_library.py writes the rules; their flags have the headers.
 ATEN_PLAIN  := -w -fpermissive
-ATEN_host    = -DCAFFE_HOST_BACKEND=1 -idirafter include/host $(SANITIZER_$(SANITIZE:races=))
-ATEN_cuda    = $(CUDA_INCLUDE)
-ATEN_CPP_host := -DCAFFE_HOST_WITHOUT_MIN_MAX
 # torch compiles without Caffe's macros, so a failed assert is an error. The extension's headers come first. nvcc gets
 # the four macros that torch gives it.
 aten_own     = $(filter-out -std=% -Iinclude,$(1))
+# On the host .cpp files get the kernels' options, so that what is precompiled fits both. CUDA's min and max are for
+# kernels alone.
+ATEN_HOST    = $(call aten_own,$(host_FLAGS)) -ffp-contract=off $(UNSHARED) $(ATEN_PLAIN) -DATEN_WITH_HALF \
+               -DCAFFE_HOST_WITHOUT_MIN_MAX
+ATEN_FIRST   = $(ATEN_HOST) -std=c++17 -I$(FFI_HEADERS)/extension -Iinclude
 ATEN_NVCC   := --extended-lambda -w $(patsubst %,-D__CUDA_NO_%__,HALF_OPERATORS HALF_CONVERSIONS \
                BFLOAT16_CONVERSIONS HALF2_OPERATORS)
 # aten_cpp, aten_kernel(backend, what, includes and macros), aten_runtime(backend, includes), aten_wrapper(module,
 # backend, includes).
-aten_cpp     = $(call step,CXX,$(2),$@.log,$(call compile,$(CXX) $(FFI_OBJECT) $(ATEN_PLAIN) $(3) -Iinclude \
-               $(ATEN_$(1)) $(ATEN_CPP_$(1))))
+aten_cpp     = $(call step,CXX,$(2),$@.log,$(call compile,$(CXX) $(aten_cpp_$(1)) $(3) -Iinclude))
+aten_cpp_host = $(call without_races,$(ATEN_HOST))
+aten_cpp_cuda = $(FFI_OBJECT) $(ATEN_PLAIN) $(CUDA_INCLUDE)
 aten_kernel  = $(call aten_kernel_$(1),$(2),$(3) -Iinclude)
-aten_kernel_host = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(call aten_own,$(host_FLAGS)) \
-               -ffp-contract=off $(UNSHARED) $(ATEN_PLAIN) $(2)))
+aten_kernel_host = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(ATEN_HOST) $(2) -include include/host/cuda_min_max.h))
 aten_kernel_cuda = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call aten_own,$(cuda_NATIVE)) \
                --expt-relaxed-constexpr $(UNSHARED:%=-Xcompiler %) $(cuda_FRONT) $(ATEN_NVCC) -include include/caffe_old_warp.h $(2)))
 aten_runtime = $(call step,CXX,aten_python.cpp ($(1)),$@.log,$(PYTHON) -m cuffi.old_torch.make.build_wrapper $< $@ --cxx '$(CXX) -O2 $(2)')

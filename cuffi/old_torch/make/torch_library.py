@@ -10,6 +10,7 @@ The job (cuffi/old_torch/aten_build.py) has what build_library.py lists, and
     cxx, cuda       options for .cpp and for .cu
     nvcc            options for .cu that only nvcc knows
     std             the C++ standard
+    first           the sources that include torch's headers
 """
 
 from __future__ import annotations
@@ -47,21 +48,38 @@ class TorchRules(LibraryRules):
         return [*words, f"-ffile-prefix-map={job['copies']}={job['above']}"]
 
     def objects(self, backend: str, place: str) -> list[str]:
-        made = [self.runtime_object(backend)]
+        made, on_host = [self.runtime_object(backend)], BACKENDS[backend].on_host
+        self.core += made
+        first = self.first(backend) if on_host and not self.settings.sanitize else ""
+
+        def compiled(recipe: str, source: str, path: str, own: list[str]) -> None:
+            words = ["-include", first] if first and source in self.job["first"] else []
+            needs = [f"{first}.gch"] if words else []
+            made.append(self._object(recipe, source, path, backend, place, [*words, *own], needs=needs))
+
         for source in self.job["sources"]:
-            made.append(self._object("aten_cpp", source, source, backend, place, self.job["cxx"]))
+            compiled("aten_cpp", source, source, self.job["cxx"])
         for kernel in self.job["kernels"]:
             source = folders.check_path(kernel["source"], "EXT")
             rewritten = f"{place}/{os.path.relpath(source, self.job['copies'])}{BACKENDS[backend].rewritten}"
-            word, tool = ("HOST", "to_host") if BACKENDS[backend].on_host else ("LOOPS", "for_nvcc")
+            word, tool = ("HOST", "to_host") if on_host else ("LOOPS", "for_nvcc")
             self.rule(
                 rewritten,
                 [source, "$(REWRITERS)"],
                 f"$(call rewrite,{word},{self._what(source)},{tool},--root {self.job['copies']})",
             )
-            own = self.job["cuda"] + ([] if BACKENDS[backend].on_host else self.job["nvcc"])
-            made.append(self._object("aten_kernel", source, rewritten, backend, place, own))
+            compiled("aten_kernel", source, rewritten, self.job["cuda"] + ([] if on_host else self.job["nvcc"]))
         return made
+
+    def first(self, backend: str) -> str:
+        """Add the rule of the headers that are precompiled. Returns the header's copy beside them.
+
+        g++ does not take them for a file with other options, or macros that they read, and reads the copy.
+        """
+        header = f"{self.settings.core_of(backend)}/{self.job['edge']}/first.h"
+        self.precompile(f"{self.job['include']}/aten/first.h", os.path.dirname(header), "ATEN_FIRST", "../flags")
+        self.core.append(f"{header}.gch")
+        return header
 
     def runtime_object(self, backend: str) -> str:
         """The object that all extensions share."""

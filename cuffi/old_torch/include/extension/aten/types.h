@@ -95,6 +95,19 @@ template <typename... T>
 using IndexError = Error;
 using ValueError = Error;
 
+// What `CHECK(x) << "text"` ends with: its destructor throws the text.
+struct FailedCheck {
+  const char* file;
+  int line;
+  std::ostringstream text;
+  FailedCheck(const char* file, int line) : file(file), line(line) {}
+  ~FailedCheck() noexcept(false) { fail(kRuntimeError, file, line, "", text.str()); }
+  std::ostream& stream() { return text; }
+};
+struct NoValue {
+  void operator&(std::ostream&) {}
+};
+
 // ATen's numbers of the dtypes.
 #define AT_FORALL_TYPES(_) \
   _(uint8_t, Byte, 0)      \
@@ -482,21 +495,26 @@ inline ScalarType scalar_type(const DeprecatedTypeProperties& t) { return t.type
     ::c10::fail(::c10::kRuntimeError, __FILE__, __LINE__, "error", ##__VA_ARGS__); \
   }
 #define C10_THROW_ERROR(kind, text) ::c10::fail(::c10::kRuntimeError, __FILE__, __LINE__, "error", text)
-#define TORCH_CHECK_OP(a, op, b, ...) \
-  TORCH_CHECK((a)op(b), #a " " #op " " #b ": ", (a), " and ", (b), ##__VA_ARGS__)
-#define TORCH_CHECK_EQ(a, b, ...) TORCH_CHECK_OP(a, ==, b, ##__VA_ARGS__)
-#define TORCH_CHECK_NE(a, b, ...) TORCH_CHECK_OP(a, !=, b, ##__VA_ARGS__)
-#define TORCH_CHECK_LT(a, b, ...) TORCH_CHECK_OP(a, <, b, ##__VA_ARGS__)
-#define TORCH_CHECK_LE(a, b, ...) TORCH_CHECK_OP(a, <=, b, ##__VA_ARGS__)
-#define TORCH_CHECK_GT(a, b, ...) TORCH_CHECK_OP(a, >, b, ##__VA_ARGS__)
-#define TORCH_CHECK_GE(a, b, ...) TORCH_CHECK_OP(a, >=, b, ##__VA_ARGS__)
+#define TORCH_CHECK_STREAM(condition) \
+  C10_LIKELY(condition) ? (void)0 : ::c10::NoValue() & ::c10::FailedCheck(__FILE__, __LINE__).stream()
+#define TORCH_CHECK_OP(a, op, b) \
+  TORCH_CHECK_STREAM((a)op(b)) << "Check failed: " #a " " #op " " #b " (" << (a) << " vs. " << (b) << ") "
+#define TORCH_CHECK_EQ(a, b) TORCH_CHECK_OP(a, ==, b)
+#define TORCH_CHECK_NE(a, b) TORCH_CHECK_OP(a, !=, b)
+#define TORCH_CHECK_LT(a, b) TORCH_CHECK_OP(a, <, b)
+#define TORCH_CHECK_LE(a, b) TORCH_CHECK_OP(a, <=, b)
+#define TORCH_CHECK_GT(a, b) TORCH_CHECK_OP(a, >, b)
+#define TORCH_CHECK_GE(a, b) TORCH_CHECK_OP(a, >=, b)
+#ifndef CHECK
+#define CHECK(condition) TORCH_CHECK_STREAM(condition) << "Check failed: " #condition " "
+#endif
 #ifndef CHECK_EQ
-#define CHECK_EQ(a, b) TORCH_CHECK_EQ(a, b)
-#define CHECK_NE(a, b) TORCH_CHECK_NE(a, b)
-#define CHECK_LT(a, b) TORCH_CHECK_LT(a, b)
-#define CHECK_LE(a, b) TORCH_CHECK_LE(a, b)
-#define CHECK_GT(a, b) TORCH_CHECK_GT(a, b)
-#define CHECK_GE(a, b) TORCH_CHECK_GE(a, b)
+#define CHECK_EQ TORCH_CHECK_EQ
+#define CHECK_NE TORCH_CHECK_NE
+#define CHECK_LT TORCH_CHECK_LT
+#define CHECK_LE TORCH_CHECK_LE
+#define CHECK_GT TORCH_CHECK_GT
+#define CHECK_GE TORCH_CHECK_GE
 #endif
 #define TORCH_WARN(...) (std::cerr << ::c10::str("Warning: ", ##__VA_ARGS__) << std::endl)
 #define TORCH_WARN_ONCE TORCH_WARN
