@@ -234,6 +234,17 @@ def points(name):
         }.items():
             for i in range(len(bottoms)):
                 yield f"bottom {i} {word}", [fill(x) if k == i else x for k, x in enumerate(bottoms)]
+        for i, x in enumerate(bottoms):  # a column of rows: an item, a label, an edge
+            for column in range(x.shape[-1] if i not in learn and 1 < x.shape[-1] <= 8 else 0):
+                for word, value in {"0": 0 * x, "negated": -x, "1 more": x + 1}.items():
+                    changed = torch.where(torch.arange(x.shape[-1]) == column, value, x)
+                    changed = torch.where(
+                        (x != 0).any(-1, keepdim=True), changed, x
+                    )  # rows of zeros end a list
+                    yield (
+                        f"column {column} of bottom {i} {word}",
+                        [changed if k == i else x for k, x in enumerate(bottoms)],
+                    )
 
 
 def first_everywhere(x):

@@ -151,10 +151,3 @@ def _limits(threshold: float, eta: float) -> list[float]:
     while eta < 1 and limits[-1] > 0.5:
         limits.append(limits[-1] * eta)
     return limits
-
-
-def refuse_rows(layer, wrong: torch.Tensor, words: str) -> None:
-    """CaffeValueError if a row is wrong by its values. A graph, compiled or captured, does not ask for these."""
-    captured = wrong.is_cuda and torch.cuda.is_current_stream_capturing()
-    if not (torch.compiler.is_compiling() or captured):
-        layer.check(not bool(wrong.any()), words)

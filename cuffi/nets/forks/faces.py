@@ -7,6 +7,7 @@ MarginInnerProduct: scores with an angular margin (SphereFace).
 import math
 
 import torch
+import torch.nn.functional as F
 
 from . import ForkLayer
 
@@ -54,7 +55,7 @@ class CenterLoss(ForkLayer):
 class _CenterLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, center, labels):
-        distance = x - center[labels]
+        distance = x - F.embedding(labels, center)
         ctx.save_for_backward(distance, labels)
         ctx.count = len(center)
         return distance.square().sum() / (2 * len(x))

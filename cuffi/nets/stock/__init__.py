@@ -86,6 +86,16 @@ class StockLayer(nn.Module):
             shown = (list(value) if isinstance(value, tuple) else value for value in values)
             raise CaffeValueError(f"{self.layer_name}: {what.format(*shown) if values else what}")
 
+    def check_rows(self, wrong: torch.Tensor, what: str) -> None:
+        """Like Caffe's CHECK of each row's values: a CaffeValueError if one is wrong. In a graph, compiled or captured,
+        torch's assertion on the device, which waits for nothing: a RuntimeError, on a GPU that of CUDA.
+        """
+        captured = wrong.is_cuda and torch.cuda.is_current_stream_capturing()
+        if torch.compiler.is_compiling() or captured:
+            torch._assert_async(~wrong.any(), f"{self.layer_name}: {what}")
+        else:
+            self.check(not bool(wrong.any()), what)
+
     def agree(self, *shapes: Shape) -> None:
         """Check that bottoms of these shapes fit one another, as Caffe's Reshape does: before `setup`, and in each
         call of a net for a type with several bottoms. So torch never broadcasts what Caffe refuses.
