@@ -90,8 +90,10 @@ class StockLayer(nn.Module):
         """Like Caffe's CHECK of each row's values: a CaffeValueError if one is wrong. In a graph, compiled or captured,
         torch's assertion on the device, which waits for nothing: a RuntimeError, on a GPU that of CUDA.
         """
-        captured = wrong.is_cuda and torch.cuda.is_current_stream_capturing()
-        if torch.compiler.is_compiling() or captured:
+        in_graph = torch.compiler.is_compiling() or (
+            wrong.is_cuda and torch.cuda.is_current_stream_capturing()
+        )
+        if in_graph:
             torch._assert_async(~wrong.any(), f"{self.layer_name}: {what}")
         else:
             self.check(not bool(wrong.any()), what)
