@@ -33,6 +33,12 @@ RESULTS = {
     "Tensor": "Tensor", "Tensor[]": "std::vector<Tensor>", "bool": "bool", "int": "int64_t", "SymInt": "int64_t",
     "float": "double", "Scalar": "Scalar", "ScalarType": "ScalarType",
 }  # fmt: skip
+# Arguments whose default C++ lacks, so that two overloads do not take one call (torch's cpp_no_default_args).
+_NO_DEFAULT = {
+    r"(all|any)\.dims(_out)?": "dim", r"arange\.start_step|range\.step": "step", r"cl(am|i)p(_|\.out)?": "min",
+    r"conv\dd\.padding": "bias stride padding", "stft": "hop_length win_length window normalized",
+    r"(std|var)(_mean)?(\.dim|\.out)?": "unbiased", r"linalg_(pinv|matrix_rank)\.atol_rtol_float(_out)?": "atol rtol",
+}  # fmt: skip
 # The arguments that are one TensorOptions in C++.
 OPTIONS = ["dtype", "layout", "device", "pin_memory"]
 
@@ -106,9 +112,11 @@ def declared(schema: str) -> Declared | None:
     head, _, result = schema.rpartition(" -> ")
     full, _, rest = head.removeprefix("aten::").partition("(")
     name, _, overload = full.partition(".")
-    parsed = [ARGUMENT.match(a) for a in split(rest[: rest.rindex(")")]) if a != "*"]
-    if not all(parsed) or overload.endswith("hacked_twin"):
+    matched = [ARGUMENT.match(a) for a in split(rest[: rest.rindex(")")]) if a != "*"]
+    if not all(matched) or overload.endswith("hacked_twin"):
         return None
+    lacking = " ".join(names for which, names in _NO_DEFAULT.items() if re.fullmatch(which, full)).split()
+    parsed = [m.groupdict() | ({"value": None} if m["name"] in lacking else {}) for m in matched]
     written = [p for p in parsed[1:] if "!" in p["type"]]
     if written:  # an `out` variant; C++ has its tensor first
         if len(written) > 1 or overload.rpartition("_")[2] != "out":

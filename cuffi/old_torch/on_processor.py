@@ -52,15 +52,15 @@ def stand_in() -> None:
     """`.cuda()` and device="cuda" give tensors of the processor, and torch.cuda says that there is a GPU."""
     processor.stand_in("cuffi.ext")
     cuda = torch.cuda
-    cuda.get_device_capability = lambda *_: (9, 0)
-    cuda.get_device_name = lambda *_: "the processor"
+    cuda.get_device_capability = lambda *_, **__: (9, 0)
+    cuda.get_device_name = lambda *_, **__: "the processor"
     for name in ("device", "device_of"):
-        setattr(cuda, name, lambda *_: contextlib.nullcontext())
+        setattr(cuda, name, lambda *_, **__: contextlib.nullcontext())
     for name in ("max_memory_allocated", "memory_allocated"):
-        setattr(cuda, name, lambda *_: 0)
-    cuda.reset_peak_memory_stats = lambda *_: None
-    cuda.get_rng_state = lambda *_: torch.get_rng_state()
-    cuda.set_rng_state = lambda state, *_: torch.set_rng_state(state)
+        setattr(cuda, name, lambda *_, **__: 0)
+    cuda.reset_peak_memory_stats = lambda *_, **__: None
+    cuda.get_rng_state = lambda *_, **__: torch.get_rng_state()
+    cuda.set_rng_state = lambda state, *_, **__: torch.set_rng_state(state)
     cuda.Event = _Event
     torch.version.cuda = torch.version.cuda or "13.0"
     _OnProcessor().__enter__()
