@@ -73,13 +73,17 @@ def upgraded(net: Node, path, notes: list[str] | None = None) -> list[Node]:
         notes: gets a line for each field that is ignored, as in Caffe.
     """
     layers, old = net.nodes("layer"), net.nodes("layers")
+    if any(layer.has("layer") for layer in old):
+        notes = [] if notes is None else notes
+        notes += [
+            f"line {one.line}: `layer` beside Caffe's first format is ignored, as in Caffe" for one in layers
+        ]
+        layers = []
+        old = [_from_v0(layer, path, notes) for layer in _padded(old, path)]
     if layers and old:
         raise CaffeValueError(
             f"{path}, line {max(layers[0].line, old[0].line)}: `layer` and `layers` in one file are two formats"
         )
-    if any(layer.has("layer") for layer in old):
-        notes = [] if notes is None else notes
-        old = [_from_v0(layer, path, notes) for layer in _padded(old, path)]
     return [_statistics_frozen(layer) for layer in layers or [_renamed(layer, path) for layer in old]]
 
 

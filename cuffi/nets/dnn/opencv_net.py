@@ -384,19 +384,23 @@ class Net:
         """Compute the output of a layer.
 
         Args:
-            outputName: a layer's name; None or "": the last layer; a list of names: their outputs, as a tuple.
+            outputName: a layer's name; None or "": the last layer; a list of names: their outputs, as a tuple, and that
+                of the last layer for an empty one. An array, which OpenCV takes as outputBlobs, is not written.
 
         Returns:
             an array, or a tuple of arrays.
         """
         steps = self._steps()
-        if outputName is None or (isinstance(outputName, str) and not outputName):
-            return self._forward([next(step for step in reversed(steps) if step.key)])[0]
+        last = next(step for step in reversed(steps) if step.key)
+        if isinstance(outputName, np.ndarray):
+            outputName = []
+        if outputName is None or outputName == "":
+            return self._forward([last])[0]
         if isinstance(outputName, str):
             return self._forward([self._step(outputName)])[0]
         if not isinstance(outputName, Iterable):
             raise wrong(f"forward: outputName: expected a name or names, got {describe(outputName)}")
-        return tuple(self._forward([self._step(name) for name in outputName]))
+        return tuple(self._forward([self._step(name) for name in outputName] or [last]))
 
     def forwardAndRetrieve(self, outBlobNames) -> tuple[tuple[np.ndarray, ...], ...]:
         """For each name, a tuple of all of the layer's outputs."""

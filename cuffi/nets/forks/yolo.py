@@ -223,7 +223,8 @@ class Yolov3(ForkLayer):
         scale = boxes.new_tensor((shape[2], shape[1])) * self.anchors.scale
         sizes = boxes.new_tensor(self.anchors.every) / scale
         alike = self.alike_by(boxes, sizes)
-        best = alike.argmax(2, keepdim=True)
+        most, best = alike.max(2, keepdim=True)
+        best = torch.where(most > 0, best, -1)  # a box without a height is like none
         mask = torch.tensor(self.anchors.mask, device=boxes.device)
         is_best = mask == best
         # The fork uses the best anchor's number in the mask as a number among all anchors.

@@ -188,6 +188,19 @@ def test_where_boxes_end():
     same(net(x, given), sum((lacks**2).sum() for lacks in wanted) / 2, 1e-6)
 
 
+def test_a_box_without_a_height_is_nobody_s():
+    mask = [2, 3]
+    x, given = draw(2, 16, 4, 5), boxes(6, 3)
+    given[:, 4, 4] = 0
+    text = (
+        f"num_class: 3 num: 2 anchors_scale: 32 mask: 2 mask: 3 {words('biases', np.array(SIZES).flatten())}"
+    )
+    net = one_layer(f'type: "Yolov3" yolov3_param {{ {text} }}', x.shape, given.shape)
+    rows = [given[n, [0, 1, 2, 3, 5]].numpy() for n in range(2)]
+    wanted = [yolov3(x[n].numpy(), rows[n], mask)[0] for n in range(2)]
+    same(net(x, given), sum((lacks**2).sum() for lacks in wanted) / 2, 1e-6)
+
+
 def found(maps, chances, least, threshold):
     """Rows of one item: every class of every anchor is a candidate."""
     candidates = []
