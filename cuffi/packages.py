@@ -12,7 +12,7 @@ import importlib.machinery
 import sys
 from types import ModuleType
 
-TOOLKIT = __package__
+TOOLKIT = __name__.rpartition(".")[0]
 # The names that layers' files use for the toolkit's modules.
 NAMES = {"_runtime": "runtime", "_caffe": "caffe_layers.call"}
 
@@ -57,4 +57,6 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Undo what the import machinery did: the module ran under its own name, and keeps that name's spec."""
-        module.__spec__ = module.__spec__.loader_state
+        spec = module.__spec__
+        assert spec is not None  # the machinery has set it
+        module.__spec__ = spec.loader_state

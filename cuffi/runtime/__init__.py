@@ -21,7 +21,7 @@ from .extension import raw_stream
 from .layer import Layer
 from .library import FLOATING, backend_of, backends_here
 from .named import name_and_library
-from .operator import once, operator
+from .operator import apply_of, once, operator
 
 __all__ = [
     "FLOATING",
@@ -31,6 +31,7 @@ __all__ = [
     "CaffeTypeError",
     "CaffeValueError",
     "Layer",
+    "apply_of",
     "backend_of",
     "backends_here",
     "describe",

@@ -8,6 +8,7 @@ import inspect
 import math
 import sys
 import threading
+import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +43,24 @@ class Draw:
 
     def uniform(self, *shape: int, low: float = 0.0, high: float = 1.0) -> Tensor:
         return torch.rand(shape, generator=self.generator, dtype=torch.float64) * (high - low) + low
+
+
+class Function(typing.Protocol):
+    """A layer's function, with its own arguments."""
+
+    __name__: str
+
+    def __call__(self, *arguments: typing.Any, **named: typing.Any) -> typing.Any: ...
+
+
+if typing.TYPE_CHECKING:
+
+    class CaffeModule(torch.nn.Module):
+        """What this file needs of cuffi.caffe_layers' class. The toolkit imports no wing."""
+
+        mode: str | None
+
+        def setup(self, *bottoms: Tensor) -> "CaffeModule": ...
 
 
 @dataclass(frozen=True)
@@ -100,7 +119,7 @@ class Case:
         peers: other functions that compute the same, for the benchmark, by name.
     """
 
-    function: Callable
+    function: Function
     reference: Callable
     inputs: Mapping[str, Callable[[Draw], tuple]]
     module: Callable[[], torch.nn.Module] | None = None
@@ -136,7 +155,7 @@ class Case:
 
     def call(self, *arguments, kernels: bool = False):
         """Call the function. `kernels`: see `supports`."""
-        if self.is_caffe:
+        if isinstance(self.function, CaffeFunction):
             self.function.mode = "gpu" if kernels else None
         return self.function(*arguments)
 
@@ -220,9 +239,11 @@ class CaffeFunction:
     """
 
     def __init__(self, name: str, make: Callable[[], torch.nn.Module], reference: Callable):
-        self.__name__, self.make, self.mode = name, make, None
+        self.__name__ = name
+        self.make = typing.cast("Callable[[], CaffeModule]", make)
+        self.mode: str | None = None
         self.__signature__ = inspect.signature(reference)
-        self._modules: dict[tuple, torch.nn.Module] = {}
+        self._modules: dict[tuple, CaffeModule] = {}
 
     def bottoms_and_blobs(self, arguments: tuple) -> tuple[tuple, dict[str, Tensor]]:
         """The bottoms, and the blobs by name. Trailing bottoms that are None, and None by default, are left out."""
@@ -258,7 +279,7 @@ def caffe_case(
 
     def module() -> torch.nn.Module:
         bottoms, blobs = function.bottoms_and_blobs(first(Draw()))
-        return make().setup(*bottoms) if blobs else make()
+        return function.make().setup(*bottoms) if blobs else make()
 
     return Case(function=function, reference=reference, inputs=inputs, module=module, **options)
 
@@ -306,10 +327,11 @@ def load_package(folder: Path, name: str = "outside_layers") -> str:
     """Import a folder of layers as a package; return the package's name. The folder may be anywhere."""
     folder = Path(folder).resolve()
     if folder in own():
-        return __package__.rpartition(".")[0]
+        return __name__.rsplit(".", 2)[0]
     spec = importlib.util.spec_from_file_location(
         name, folder / "__init__.py", submodule_search_locations=[str(folder)]
     )
+    assert spec is not None  # a .py file has a loader
     package = importlib.util.module_from_spec(spec)  # without its __init__.py: a folder of layers needs none
     package.__path__ = [str(folder)]
     sys.modules[name] = package

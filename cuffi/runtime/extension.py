@@ -2,7 +2,7 @@
 
 import contextlib
 import functools
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -112,8 +112,12 @@ def _unusable() -> str:
 
 UNUSABLE = _unusable()
 # Bases of Python classes, so that a builtin has a name and a signature.
-Launcher: Any = object if UNUSABLE else _call.Launcher
-Short: Any = object if UNUSABLE else _call.Short
+if TYPE_CHECKING:
+    from ._call import Launcher, Short
+elif UNUSABLE:
+    Launcher = Short = object
+else:
+    Launcher, Short = _call.Launcher, _call.Short
 
 
 def extension(layer: str):

@@ -81,6 +81,11 @@ def _of_the_launch(missing) -> str:
 class _Builtin(extension.Launcher):
     """The builtin of a C function, with the text for help() and a notebook's `?`."""
 
+    __name__: str
+    __qualname__: str
+    __signature__: inspect.Signature
+    _module: str
+
     def __repr__(self):
         return f"<{self.__qualname__}>"
 
@@ -493,14 +498,17 @@ def is_const(kind: str) -> bool:
 
 def _steps(c, places: dict[str, int], node: ast.expr) -> tuple[tuple[int, int], ...]:
     """An expression's steps for class Formula of src/edge/call_launcher.h."""
-    if isinstance(node, ast.Constant):
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
         return ((c.NUMBER, node.value),)
     if isinstance(node, ast.Name):
         return ((c.PARAMETER, places[node.id]),)
     if isinstance(node, ast.UnaryOp):
         negated = ((c.NEGATE, 0),) if isinstance(node.op, ast.USub) else ()
         return (*_steps(c, places, node.operand), *negated)
-    kinds = {ast.Add: c.ADD, ast.Sub: c.SUBTRACT, ast.Mult: c.MULTIPLY, ast.FloorDiv: c.DIVIDE}
+    assert isinstance(node, ast.BinOp)  # build_ffi.py admits no other
+    kinds: dict[type[ast.operator], int] = {
+        ast.Add: c.ADD, ast.Sub: c.SUBTRACT, ast.Mult: c.MULTIPLY, ast.FloorDiv: c.DIVIDE,
+    }  # fmt: skip
     left, right = (_steps(c, places, side) for side in (node.left, node.right))
     return (*left, *right, (kinds[type(node.op)], 0))
 

@@ -66,6 +66,7 @@ class Library:
         # Loaded by path, under a unique name, because two packages may have a layer of the same name.
         loader = importlib.machinery.ExtensionFileLoader(f"{module}._{backend}", str(path))
         spec = importlib.util.spec_from_file_location(loader.name, path, loader=loader)
+        assert spec is not None  # there is a loader
         extension = importlib.util.module_from_spec(spec)
         loader.exec_module(extension)
         self.lib, self.ffi = extension.lib, extension.ffi

@@ -17,11 +17,11 @@ There are two ways to make a call. The short way is a builtin (src/edge/call_sho
 an earlier call of the same kind. The careful way, `Operator.careful`, makes all other calls, and words the errors.
 """
 
-import collections.abc
 import difflib
 import functools
 import inspect
 import typing
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -43,7 +43,7 @@ CASTS = ("promote", "lower", "float32", "none")
 _CASTABLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
 
 
-def operator(layer: Layer, *, autocast: str = "promote", stays_float: collections.abc.Sequence[str] = ()):
+def operator(layer: Layer, *, autocast: str = "promote", stays_float: Sequence[str] = ()):
     """Decorate a layer's function. It takes tensors and parameters, and returns a tensor or a tuple of tensors.
 
     The function must depend only on its arguments: a call like an earlier one is repeated without calling it.
@@ -111,7 +111,8 @@ class Operator:
         self.entry = self._entry()
 
     def _short(self):
-        if extension.UNUSABLE:
+        c = extension._call
+        if extension.UNUSABLE or c is None:
             return self._missing
         letters = "".join(
             "p" if n not in self.tensors else "o" if n in self.optional else "t" for n in self.names
@@ -119,11 +120,11 @@ class Operator:
         letters = "".join(
             c.upper() if n in self.stays_float else c for c, n in zip(letters, self.names, strict=True)
         )
-        if len(letters) > extension._call.MOST_PARAMETERS:
+        if len(letters) > c.MOST_PARAMETERS:
             return self.careful
         return extension.Short(
             parameters=letters, defaults=tuple(self.defaults.values()), cast=self.cast,
-            casts=getattr(extension._call, f"CAST_{self.autocast.upper()}"),
+            casts=getattr(c, f"CAST_{self.autocast.upper()}"),
             careful=self.careful, plain=self.plain, planning=self.planning,
         )  # fmt: skip
 
@@ -170,9 +171,13 @@ class Operator:
 
         for attribute in ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__"):
             setattr(entry, attribute, getattr(self.function, attribute))
-        entry.__signature__ = self.signature
-        entry.backward, entry.backward_by, entry.operator = self.backward, self.backward_by, self
-        entry.__prepare_scriptable__ = functools.partial(refuse_script, self.layer.name)
+        vars(entry).update(
+            __signature__=self.signature,
+            backward=self.backward,
+            backward_by=self.backward_by,
+            operator=self,
+            __prepare_scriptable__=functools.partial(refuse_script, self.layer.name),
+        )
         return entry
 
     # ---------------------------------------------------------------------------------- the careful way
@@ -300,7 +305,7 @@ class Operator:
             for n, a in zip(self.names, arguments, strict=True)
         ])  # fmt: skip
 
-    def backward_by(self, gradient, save: collections.abc.Sequence[str]):
+    def backward_by(self, gradient, save: Sequence[str]):
         """Let another operator compute the gradients: its results are one gradient for each tensor of this operator.
 
         Args:
@@ -406,11 +411,15 @@ class Operator:
             "__doc__": f"Autograd of {name}.",
         }
         node = type(f"{name}_function", (torch.autograd.Function,), kept)
-        # Skip the Python part of Function.apply: it looks for functorch transforms, which a call here does not have.
-        return super(torch.autograd.Function, node).apply
+        return apply_of(node)
 
     def _no_backward(self, ctx, *top_diffs):
         raise CaffeRuntimeError(f"{self.layer.name}: {self.function.__name__} has no derivative")
+
+
+def apply_of(node: type[torch.autograd.Function]) -> Callable[..., typing.Any]:
+    """A node's `apply` without its part in Python, which looks for functorch transforms: the calls here have none."""
+    return vars(torch._C._FunctionBase)["apply"].__get__(None, node)
 
 
 def _widest(dtypes: list[torch.dtype]) -> torch.dtype:

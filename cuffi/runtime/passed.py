@@ -67,7 +67,7 @@ def _of_struct(names: tuple[str, ...], given: dict) -> list:
             break
         element = _element(name, prefix + field)
         value = given[field]
-        if element != "":
+        if element:
             if not isinstance(value, tuple | list):
                 raise CaffeTypeError(f"{prefix}{field}: expected a tuple, got {value!r}")
             place = AXES.index(element) if element in AXES else int(element)

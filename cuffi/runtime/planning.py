@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ..backends import BACKENDS
 from ..base.errors import PLAIN
 from . import extension
-from .library import backend_of
+from .library import Library, backend_of
 
 _ALLOCATES = {
     torch.ops.aten.empty.memory_format,
@@ -49,7 +49,7 @@ STREAM_VALUE = object()
 class Launched(NamedTuple):
     """One call of a C function: its values are in C's order, and tensors are still tensors."""
 
-    library: object
+    library: Library
     function: str
     kinds: tuple[str, ...]
     values: tuple
@@ -77,18 +77,18 @@ class Watcher(TorchDispatchMode):
         self.outer, _current.watcher = getattr(_current, "watcher", None), self
         return super().__enter__()
 
-    def __exit__(self, *error):
+    def __exit__(self, exc_type, exc_val, exc_tb):
         _current.watcher = self.outer
-        return super().__exit__(*error)
+        return super().__exit__(exc_type, exc_val, exc_tb)
 
 
-def _dispatch(self: Watcher, operation, types, args: tuple = (), kwargs=None):
-    result = operation(*args, **(kwargs or {}))
-    if operation in _ALLOCATES:
+def _dispatch(self, func, types, args: tuple = (), kwargs=None):
+    result = func(*args, **(kwargs or {}))
+    if func in _ALLOCATES:
         self.allocations.append(result)
-    elif operation is torch.ops.aten.detach.default:  # torch detaches what a mode returns
+    elif func is torch.ops.aten.detach.default:  # torch detaches what a mode returns
         self.aliases.append((result, args[0]))
-    elif operation in _RETURNS_ITSELF and result is args[0]:
+    elif func in _RETURNS_ITSELF and result is args[0]:
         pass
     else:
         self.is_plain = False
@@ -130,9 +130,9 @@ class Reads(TorchFunctionMode):
         sys.setprofile(self._notice)
         return super().__enter__()
 
-    def __exit__(self, *error):
+    def __exit__(self, exc_type, exc_val, exc_tb):
         sys.setprofile(self._before)
-        return super().__exit__(*error)
+        return super().__exit__(exc_type, exc_val, exc_tb)
 
     def _notice(self, frame, event: str, builtin) -> None:
         """Notice a question about torch's state, such as is_grad_enabled: function modes do not see these."""
@@ -177,6 +177,8 @@ def plan(arguments: tuple, allocations: list[Tensor], launches: list[Launched], 
         aliases: pairs of tensors with the same memory and shape.
     """
     c = extension._call
+    if c is None:  # not built
+        return None
     origins = {id(t): (c.ARGUMENT, i) for i, t in enumerate(arguments) if isinstance(t, Tensor)}
     if len(origins) < sum(isinstance(t, Tensor) for t in arguments):
         return None  # a tensor is passed twice, so its address does not say which argument it is
@@ -200,7 +202,7 @@ def plan(arguments: tuple, allocations: list[Tensor], launches: list[Launched], 
             device=device.index or 0,
             allocations=tuple(map(allocation, allocations)),
             empty=sum(1 << i for i, t in enumerate(allocations) if not t.numel()),
-            launches=tuple(_launch(launched, origins) for launched in launches),
+            launches=tuple(_launch(c, launched, origins) for launched in launches),
             results=tuple(i for _, i in places),
             returns_tuple=isinstance(result, tuple),
         )
@@ -224,9 +226,9 @@ def allocation(tensor: Tensor) -> tuple:
     raise ValueError("unusual strides")
 
 
-def _launch(launched: Launched, origins: dict) -> tuple:
+def _launch(c, launched: Launched, origins: dict) -> tuple:
     library, function, kinds, values = launched
-    c, words = extension._call, []
+    words = []
     for kind, value in zip(kinds, values, strict=True):
         if value is STREAM_VALUE:
             words.append((c.CURRENT_STREAM, 0))

@@ -29,7 +29,8 @@ def schema_of(function) -> str:
         def same():
             """A function that is used only for its signature."""
 
-        same.__signature__ = signature.replace(parameters=parameters, return_annotation=hints.get("return"))
+        read = signature.replace(parameters=parameters, return_annotation=hints.get("return"))
+        vars(same).update(__signature__=read)
         return torch.library.infer_schema(same, mutates_args=())
 
 

@@ -1,9 +1,11 @@
 """What a plan must not change: modes, streams and settings around a repeated call."""
 
+import ast
 import gc
 import sys
 import threading
 import weakref
+from pathlib import Path
 
 import pytest
 import torch
@@ -18,7 +20,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from cuffi.runtime import CaffeRuntimeError, CaffeTypeError, operator
+from cuffi.runtime import CaffeRuntimeError, CaffeTypeError, extension, operator
 from cuffi.runtime.planning import Watcher, is_constant, run_and_plan
 
 
@@ -470,3 +472,23 @@ def test_the_gradients_that_backward_by_gives():
             top = depthwise_conv2d(x, weight, given)
             found = torch.autograd.grad(top.sum(), inputs, create_graph=create_graph)
             torch.testing.assert_close(found, expected)
+
+
+def _names(nodes) -> set[str]:
+    """The names that the body of a stub declares, without those of Python's own methods."""
+    made = {
+        node.target.id if isinstance(node, ast.AnnAssign) else node.name
+        for node in nodes
+        if isinstance(node, ast.AnnAssign | ast.FunctionDef | ast.ClassDef)
+    }
+    return {name for name in made if not name.startswith("__")}
+
+
+def test_the_stub_for_type_checkers_has_the_extensions_names():
+    tree = ast.parse(Path(extension.__file__).with_name("_call.pyi").read_text())
+    call = extension.extension("round")
+    assert _names(tree.body) == {name for name in dir(call) if not name.startswith("_")}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            known = vars(getattr(call, node.name))
+            assert _names(node.body) == {name for name in known if not name.startswith("_")}, node.name
