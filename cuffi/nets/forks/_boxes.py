@@ -39,7 +39,7 @@ def _split(boxes: Tensor) -> tuple[Tensor, Tensor]:
     return (low + high) / 2, high - low
 
 
-def decode(code: int, priors: Tensor, variances: Tensor, offsets: Tensor) -> Tensor:
+def decode(code: int, priors: Tensor, variances: Tensor | float, offsets: Tensor) -> Tensor:
     """Decode offsets from priors to boxes. variances: 1 if the offsets already contain them."""
     offsets = variances * offsets
     if code == CORNER:

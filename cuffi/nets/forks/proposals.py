@@ -8,7 +8,7 @@ import math
 
 import torch
 
-from . import ForkLayer
+from . import ForkLayer, Placement
 from ._boxes import overlap, overlap_in_pixels, suppressed
 
 # --------------------------------------------------------------------------- BoxGroupOutput and BoxOutput
@@ -89,9 +89,10 @@ class BoxGroupOutput(ForkLayer):
     def boxes(self, group, offsets):
         """The boxes of a map, cut to the image."""
         (widths, heights, stride), (rows, columns) = group, offsets.shape[2:]
-        wide = {"dtype": torch.promote_types(offsets.dtype, torch.float32), "device": offsets.device}
+        kind = torch.promote_types(offsets.dtype, torch.float32)
+        wide: Placement = {"dtype": kind, "device": offsets.device}
         count, field = len(widths), torch.tensor((widths, heights), **wide).t()[:, :, None, None]
-        given = offsets.to(wide["dtype"]).reshape(-1, count, 4, rows, columns)
+        given = offsets.to(kind).reshape(-1, count, 4, rows, columns)
         given = (
             given * torch.tensor(self.std, **wide)[:, None, None]
             + torch.tensor(self.mean, **wide)[:, None, None]

@@ -355,16 +355,16 @@ class OfCascadeRCNN(DetectionEvaluate):
     bottoms = (3, 3)
     overlap = staticmethod(overlap_in_pixels)
 
-    def agree(self, found, boxes, sizes):
+    def agree(self, found, boxes, *sizes):
         self.check(
             found[1:2] == (7,) and boxes[1:2] == (8,), "rows of 7 and 8 are needed: {}, {}", found, boxes
         )
 
-    def top_shapes(self, found, boxes, sizes):
+    def top_shapes(self, found, boxes, *sizes):
         return [(len(self.labels) + found[0], 5, 1, 1)]
 
     @torch.no_grad()
-    def forward(self, found, boxes, sizes):
+    def forward(self, found, boxes, *sizes):
         found, boxes = found.reshape(-1, 7), boxes.reshape(-1, 8)
         found = found[:, [0, 5, 6, 1, 2, 3, 4]]
         boxes = boxes[:, [0, 5, 6, 1, 2, 3, 4, 7]]

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import ForkLayer
+from . import ForkLayer, Placement
 from ._boxes import suppressed
 
 # ------------------------------------------------------------------------------------------------ Anchors
@@ -57,7 +57,7 @@ class Anchors:
     def boxes(self, cells: Tensor) -> Tensor:
         """The boxes [N, h, w, anchors, 4] as centre and size, in fractions of the image."""
         down, across = cells.shape[1:3]
-        where = {"device": cells.device, "dtype": cells.dtype}
+        where: Placement = {"device": cells.device, "dtype": cells.dtype}
         y, x = torch.arange(down, **where)[:, None, None], torch.arange(across, **where)[:, None]
         size = cells.new_tensor((across, down))
         corner = torch.stack(torch.broadcast_tensors(x, y), -1)

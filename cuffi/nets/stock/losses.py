@@ -16,6 +16,7 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from ...caffe_files.caffemodel import stored_blob
 from ...caffe_files.prototxt import number
@@ -159,6 +160,7 @@ class InfogainLoss(StockLayer):
     bottoms = (2, 3)
     tops = (1, 2)
     is_loss = True
+    matrix: Tensor
 
     def __init__(self, definition):
         super().__init__(definition)

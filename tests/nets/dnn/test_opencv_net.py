@@ -141,6 +141,7 @@ def test_bytes_and_either_order(files, image):
         (lambda net: dnn.Net().forward(), "the net is empty"),
         (lambda net: dnn.readNet("a.onnx"), "expected a .prototxt and a .caffemodel, got a.onnx"),
         (lambda net: dnn.readNetFromCaffe("none.prototxt"), "none.prototxt"),
+        (lambda net: dnn.readNetFromCaffe(""), "readNetFromCaffe: prototxt: expected a file, got none"),
     ],
 )
 def test_errors_are_opencv_s_kind(call, words, files):
