@@ -104,14 +104,24 @@ def run(console: Console) -> int:
     asked = Asked(settings, verify=target == "verify")
     torch.manual_seed(1701)
     if has_kernels():
-        from . import porting
+        from .porting import make_messages
 
-        porting.make_messages(settings[0].core)
-        if not porting.port_missing(asked, console):
+        make_messages(settings[0].core)
+        if not provided(asked, console):
             return 1
     elif asked.caffe or asked.verify:
         raise CaffeRuntimeError(missing("a port out of CAFFE"))
     return {"show": show, "verify": verify, "onnx": convert}[target](asked, console)
+
+
+def provided(asked: Asked, console: Console) -> bool:
+    """Port and build what the net needs and no folder has, after a check of its inputs. False if that fails."""
+    from . import porting
+
+    lacking = porting.lacking(asked, console)
+    if lacking.to_port or lacking.unbuilt:
+        asked.check_inputs()  # rather than after minutes of compiling
+    return porting.provide(lacking, asked, console)
 
 
 def given(arguments: list[str]) -> tuple[list, list[str]]:

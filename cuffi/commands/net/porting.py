@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 
@@ -61,18 +61,29 @@ def place_for(build: str, caffe: str) -> Path:
     return made / of_fork
 
 
-def port_missing(asked: Asked, console: Console) -> bool:
-    """Port the types that no folder has, if there is a fork, and build what is not built."""
+class Lacking(NamedTuple):
+    """What a net needs and no folder has."""
+
+    types: list[str]  # all that the net's layers have
+    to_port: list[str]
+    unbuilt: list[Path]  # folders of layers
+
+
+def lacking(asked: Asked, console: Console) -> Lacking:
+    """What is to be ported, if there is a fork, and built."""
     # Stock layers are ported only for the comparison.
     types = [name for name, need in asked.needs.items() if asked.verify or need.fields is not None]
     if asked.caffe:  # the folder for ported layers may be new
         Path(asked.folders[0]).mkdir(parents=True, exist_ok=True)
     missing = to_port(types, asked, console) if asked.caffe else []
-    if missing or unbuilt_folders(types, asked):
-        asked.check_inputs()
-    if missing and not port(missing, asked, console):
+    return Lacking(types, missing, unbuilt_folders(types, asked))
+
+
+def provide(lacking: Lacking, asked: Asked, console: Console) -> bool:
+    """Port, and build what then has no library. False if one fails, which has said why."""
+    if lacking.to_port and not port(lacking.to_port, asked, console):
         return False
-    unbuilt = unbuilt_folders(types, asked)
+    unbuilt = unbuilt_folders(lacking.types, asked)
     for parent in dict.fromkeys(folder.parent for folder in unbuilt):
         names = " ".join(folder.name for folder in unbuilt if folder.parent == parent)
         build = ["tools.make.build", "libraries", f"LAYERS_DIR={parent}", f"LAYERS={names}"]

@@ -20,7 +20,7 @@ layer { name: "two" type: "Own" bottom: "x" bottom: "one" bottom: "more" top: "t
 
 @pytest.fixture
 def building(fork, tmp_path, monkeypatch):
-    """Runs port_missing. Returns the commands that it would run."""
+    """Provides what the net lacks. Returns the commands that it would run."""
     ran = []
     monkeypatch.setattr(
         porting.subprocess,
@@ -37,7 +37,7 @@ def building(fork, tmp_path, monkeypatch):
         for name, value in (("PROTOTXT", tmp_path / "x.prototxt"), ("CAFFE", caffe), ("SHAPES", shapes)):
             monkeypatch.setenv(name, str(value))
         asked = net.Asked([Settings({"LAYERS_DIR": str(tmp_path / "mine")})], verify=False)
-        assert porting.port_missing(asked, Console(file=io.StringIO()))
+        assert net.provided(asked, Console(file=io.StringIO()))
         return ran
 
     run.ran = ran
