@@ -11,7 +11,7 @@ from support.workshop import ROOT
 from cuffi.old_torch import cpp_extension
 
 TEXT = """#include <torch/extension.h>
-// Like furthest_point_sampling of PointNet++: each round's maximum is read without a barrier before the next round's write.
+// Like furthest_point_sampling of PointNet++: a round reads its maximum, and no barrier stands before the next write.
 __global__ void farthest(const float* x, int n, int rounds, float* nearest, int64_t* chosen) {
   __shared__ float best[32];
   __shared__ int at[32];
