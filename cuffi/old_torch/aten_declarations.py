@@ -57,10 +57,10 @@ class Declared(NamedTuple):
 def text_of(names: set[str]) -> str:
     """The file operations.inc: methods and functions of these names."""
     methods, functions, seen = [], [], set()
-    for schema in _schemas():
-        short = schema.name[6:]
-        wanted = {short, f"{short}_out"} & names - BY_HAND
-        found = declared(str(schema)) if wanted else None
+    known, asked = _schemas(), names - BY_HAND
+    asked |= {name.removesuffix("_out") for name in asked}
+    for _, schema in sorted((place for name in asked for place in known.get(name, ())), key=lambda p: p[0]):
+        found = declared(str(schema))
         if found is None or found.name not in names or not _is_dispatched(found):
             continue
         types = found.name, *(re.sub(r" \w+( = .*)?$", "", p) for p in found.parameters)
@@ -81,8 +81,14 @@ def names_in(texts) -> set[str]:
 
 
 @functools.cache
-def _schemas() -> list:
-    return [s for s in torch._C._jit_get_all_schemas() if s.name.startswith("aten::")]
+def _schemas() -> dict[str, list]:
+    """(place in torch's order, schema) of all operations, by name."""
+    found: dict[str, list] = {}
+    for place, schema in enumerate(torch._C._jit_get_all_schemas()):
+        space, _, name = schema.name.partition("::")
+        if space == "aten":
+            found.setdefault(name, []).append((place, schema))
+    return found
 
 
 def _is_dispatched(operation: Declared) -> bool:

@@ -237,6 +237,7 @@ SPECIAL |= {
         tuple(index), value if isinstance(value, Tensor) else torch.tensor(value).to(t), accumulate
     ),
     "is_contiguous": lambda t, f: t.is_contiguous(memory_format=f),
+    "is_grad_enabled": torch.is_grad_enabled,
     "is_leaf": lambda t: t.is_leaf,
     "is_sparse": lambda t: t.is_sparse,
     "item": Tensor.item,

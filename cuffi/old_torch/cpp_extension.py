@@ -6,6 +6,7 @@
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -39,6 +40,17 @@ def listed(value) -> list[str]:
     return [str(value)] if isinstance(value, (str, os.PathLike)) else [str(one) for one in value or ()]
 
 
+def _words(extension: str, **options) -> list[list[str]]:
+    """The words of options: torch's load writes the strings one after the other, and a shell splits them."""
+    made = []
+    for name, texts in options.items():
+        try:
+            made.append([word for text in listed(texts) for word in shlex.split(text)])
+        except ValueError as error:
+            raise CaffeValueError(f"{extension}: {name}: {error} in {texts!r}") from None
+    return made
+
+
 def load(
     name: str, sources, extra_cflags=None, extra_cuda_cflags=None, extra_ldflags=None, extra_include_paths=None,
     build_directory=None, verbose: bool = False, with_cuda: bool | None = None, is_python_module: bool = True,
@@ -59,13 +71,11 @@ def load(
         CaffeBuildError: it does not compile. The message has the compiler's output.
     """
     _check_names("load", others)
-    return _load(
-        TorchExtension(
-            name, listed(sources), listed(extra_cflags), listed(extra_cuda_cflags), listed(extra_ldflags),
-            listed(extra_include_paths),
-        ),
-        is_python_module, is_standalone, arch, backends,
-    )  # fmt: skip
+    options = _words(
+        name, extra_cflags=extra_cflags, extra_cuda_cflags=extra_cuda_cflags, extra_ldflags=extra_ldflags
+    )
+    extension = TorchExtension(name, listed(sources), *options, listed(extra_include_paths))
+    return _load(extension, is_python_module, is_standalone, arch, backends)
 
 
 def _load(extension: TorchExtension, is_python_module: bool, is_standalone: bool, arch, backends):
@@ -111,9 +121,12 @@ def load_inline(
     for path, text in sources.items():
         _write(path, f"{text}\n")
     cpp, cuda = ((), ()) if no_implicit_headers else (CPP_HEADS, CUDA_HEADS)
+    cxx, nvcc, link = _words(
+        name, extra_cflags=extra_cflags, extra_cuda_cflags=extra_cuda_cflags, extra_ldflags=extra_ldflags
+    )
     extension = TorchExtension(
-        name, sources, [*cpp, *listed(extra_cflags)], [*cuda, *listed(extra_cuda_cflags)], listed(extra_ldflags),
-        listed(extra_include_paths), shown=lambda text: text.replace(f"{folder}/", ""),
+        name, sources, [*cpp, *cxx], [*cuda, *nvcc], link, listed(extra_include_paths),
+        shown=lambda text: text.replace(f"{folder}/", ""),
     )  # fmt: skip
     return _load(extension, is_python_module, False, arch, backends)
 

@@ -2,10 +2,10 @@
 
     python -m lab.extensions.own_tests /fetched [--seconds 300] [WORD ...]   checkouts in /fetched/owner+name
 
-own_tests.txt lists them: the repository, the folder of its setup.py, the folder in which the script runs, and the
-script, or `pytest` and its arguments. First `python -m cuffi.ext setup.py build_ext --inplace`, then `python -m
-cuffi.ext SCRIPT`. Prints a row for each: whether it built, its exit status, its last line. The whole output is in
-/fetched/own_tests/. WORD: only lines with it.
+own_tests.txt lists them: the repository, the folder of its setup.py (or the path of another script), the folder in
+which the script runs, and the script, or `pytest` and its arguments. First `python -m cuffi.ext setup.py build_ext
+--inplace`, then `python -m cuffi.ext SCRIPT`. Prints a row for each: whether it built, its exit status, its last line.
+The whole output is in /fetched/own_tests/. WORD: only lines with it.
 """
 
 import argparse
@@ -39,7 +39,9 @@ def main() -> int:
         with log.open("w") as out:
             status = 0
             if setup != "-":
-                status = run(["setup.py", "build_ext", "--inplace"], root / setup, asked.seconds, out)
+                builder = Path(setup) if setup.endswith(".py") else Path(setup, "setup.py")
+                setup = str(builder.parent)
+                status = run([builder.name, "build_ext", "--inplace"], root / setup, asked.seconds, out)
             built = "built" if not status else "no build"
             if not status:
                 status = run(

@@ -153,7 +153,8 @@ def test_a_file_and_its_header(tmp_path):
     assert cuffi.load("number", [source], extra_cflags=["-DNUMBER=3"], **options).number() == 3
     (tmp_path / "include" / "number.h").write_text("int number() { return 2 * NUMBER; }\n")
     assert (
-        cuffi.load(name="number", sources=str(source), extra_cflags=["-DNUMBER=3"], **options).number() == 6
+        cuffi.load(name="number", sources=str(source), extra_cflags=["-O3 -DNUMBER=3"], **options).number()
+        == 6
     )
 
 
@@ -187,6 +188,11 @@ BAD = [
         lambda: cpp_extension.load("none", []),
         CaffeValueError,
         "sources: expected .cpp or .cu files, got none",
+    ),
+    (
+        lambda: cpp_extension.load("none", [SOURCES / "cell.cpp"], extra_cflags="-DA='"),
+        CaffeValueError,
+        "none: extra_cflags: No closing quotation in ",
     ),
     (lambda: cpp_extension.load("none", [3]), CaffeValueError, "sources: there is no file .*3"),
     (

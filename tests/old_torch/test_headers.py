@@ -23,7 +23,9 @@ def test_all_together_in_a_kernels_file(extensions):
     text = "".join(f"#include <{name}>\n" for name in NAMES)
     module = cpp_extension.load_inline("headers", text + "int two() { return 2; }", functions="two")
     assert module.two() == 2
-    kernel = text + "__global__ void k(int* x) { CUDA_KERNEL_LOOP(i, 3) x[i] = i; }\n"
+    kernel = (
+        text + "C10_LAUNCH_BOUNDS_1(1024) __global__ void k(int* x) { CUDA_KERNEL_LOOP(i, 3) x[i] = i; }\n"
+    )
     kernel += "using namespace at::cuda::detail;\nvoid f(torch::Tensor x) {\n"
     kernel += "  k<<<GET_BLOCKS(3), CUDA_NUM_THREADS>>>(x.data_ptr<int>()); C10_CUDA_KERNEL_LAUNCH_CHECK(); }"
     module = cpp_extension.load_inline("kernels", "void f(torch::Tensor x);", kernel, functions="f")

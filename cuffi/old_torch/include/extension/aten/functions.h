@@ -67,6 +67,10 @@ class AutoGradMode {
   ~AutoGradMode() { aten::call("set_grad", before_); }
   AutoGradMode(const AutoGradMode&) = delete;
 };
+struct GradMode {
+  static bool is_enabled() { return aten::call<bool>("is_grad_enabled"); }
+  static void set_enabled(bool on) { aten::call("set_grad", on); }
+};
 struct NoGradGuard : AutoGradMode {
   NoGradGuard() : AutoGradMode(false) {}
 };
@@ -243,6 +247,7 @@ using Variable = at::Tensor;
 using variable_list = std::vector<at::Tensor>;
 using tensor_list = variable_list;
 using at::AutoGradMode;
+using at::GradMode;
 inline Variable make_variable(const at::Tensor& t, bool requires_grad = false) {
   return requires_grad ? t.requires_grad_() : t;
 }

@@ -106,6 +106,7 @@ class Tensor {
     const auto [address, bytes] = aten::call<std::tuple<int64_t, size_t>>("storage", *this);
     return {reinterpret_cast<void*>(address), bytes};
   }
+  bool is_alias_of(const Tensor& other) const { return storage().data() == other.storage().data(); }
   bool has_storage() const { return !handle_->hidden; }
   bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const {
     if (format != MemoryFormat::Contiguous) return aten::call<bool>("is_contiguous", *this, format);

@@ -532,6 +532,10 @@ inline ScalarType scalar_type(const DeprecatedTypeProperties& t) { return t.type
 #define C10_DEVICE
 #define C10_HOST
 #endif
+#define C10_MAX_THREADS_PER_BLOCK(n) ((n) <= 1024 ? (n) : 256)
+#define C10_LAUNCH_BOUNDS_0 __launch_bounds__(256, 4)
+#define C10_LAUNCH_BOUNDS_1(threads) __launch_bounds__(C10_MAX_THREADS_PER_BLOCK(threads))
+#define C10_LAUNCH_BOUNDS_2(threads, blocks) __launch_bounds__(C10_MAX_THREADS_PER_BLOCK(threads), blocks)
 #define C10_ALWAYS_INLINE __attribute__((always_inline)) inline
 #define C10_RESTRICT __restrict__
 #define TORCH_API
