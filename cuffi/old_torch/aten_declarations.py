@@ -157,7 +157,8 @@ def _parameters(parsed) -> tuple[list[str], list[str]]:
         parameters.append(
             f"{TYPES[kind]} {parsed[i]['name']}_" + (f" = {value}" if value is not None else "")
         )
-        values.append(f"{parsed[i]['name']}_")
+        of_options = parsed[i]["name"] == "memory_format" and "options.device_" in values
+        values.append("options.format_or(memory_format_)" if of_options else f"{parsed[i]['name']}_")
         i += 1
     return parameters, values
 

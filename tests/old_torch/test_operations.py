@@ -43,6 +43,22 @@ def test_new_tensors(operations, x):
     same(got, [*wanted, x.new_full((2,), 3), torch.empty_strided((2, 3), (1, 2)).zero_()])
 
 
+def test_formats_of_memory(operations):
+    """Before, a format within TensorOptions was dropped, and a kernel read the memory in another order."""
+    x, last = torch.randn(2, 3, 4, 5).transpose(0, 1), torch.channels_last
+    wanted = [torch.empty(x.shape, memory_format=last).fill_(1), torch.full(x.shape, 2.0)]
+    wanted += [
+        torch.zeros_like(x, memory_format=last),
+        torch.ones_like(x),
+        x.double().contiguous(memory_format=last),
+    ]
+    same(operations.formats(x), [*wanted, x.contiguous(memory_format=last), x.clone(memory_format=last)])
+    with pytest.raises(
+        RuntimeError, match="Cannot set memory_format both in TensorOptions and explicit argument"
+    ):
+        operations.two_formats(x)
+
+
 def test_views_and_writes_to_them(operations, x):
     c, d, e, f, h = (x.clone() for _ in range(5))
     c[1:3], d[0, 2], d[1, 3], e[1:, 0], f[0, 1], h[:, 2:4] = 0, 9, 8, 5, 42, 1

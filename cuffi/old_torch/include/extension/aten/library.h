@@ -16,11 +16,20 @@ enum class DispatchKey {
   CompositeExplicitAutograd
 };
 inline const char* toString(DispatchKey key) {
-  static const char* const names[] = {"", "CPU", "CUDA", "Meta", "Autograd", "AutogradCPU", "AutogradCUDA",
-                                      "CompositeImplicitAutograd", "CompositeExplicitAutograd"};
+  static const char* const names[] = {"",
+                                      "CPU",
+                                      "CUDA",
+                                      "Meta",
+                                      "Autograd",
+                                      "AutogradCPU",
+                                      "AutogradCUDA",
+                                      "CompositeImplicitAutograd",
+                                      "CompositeExplicitAutograd"};
   return names[static_cast<int>(key)];
 }
-inline const char* toString(DeviceType type) { return type == kCUDA ? "CUDA" : type == DeviceType::Meta ? "Meta" : "CPU"; }
+inline const char* toString(DeviceType type) {
+  return type == kCUDA ? "CUDA" : type == DeviceType::Meta ? "Meta" : "CPU";
+}
 }  // namespace c10
 namespace torch {
 

@@ -234,7 +234,7 @@ class Tensor {
   }
   Tensor to(const TensorOptions& o, bool non_blocking = false, bool copy = false,
             optional<MemoryFormat> format = {}) const {
-    return aten::call<Tensor>("to", *this, o.type_, o.device_, non_blocking, copy, format);
+    return aten::call<Tensor>("to", *this, o.type_, o.device_, non_blocking, copy, o.format_or(format));
   }
   Tensor to(Device d, ScalarType t, bool non_blocking = false, bool copy = false,
             optional<MemoryFormat> format = {}) const {

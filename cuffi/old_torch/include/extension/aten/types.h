@@ -399,6 +399,7 @@ struct TensorOptions {
   TensorOptions(Device device) : device_(device) {}
   TensorOptions(DeviceType device) : device_(Device(device)) {}
   TensorOptions(Layout layout) : layout_(layout) {}
+  TensorOptions(MemoryFormat format) : format_(format) {}
 #define AT_OPTION(name, parameter, field, value) \
   TensorOptions name(parameter) const {          \
     TensorOptions o(*this);                      \
@@ -421,6 +422,14 @@ struct TensorOptions {
   template <typename T>
   TensorOptions dtype() const {
     return dtype(CppTypeToScalarType<T>::value);
+  }
+  // The format that is given here, or beside these options.
+  optional<MemoryFormat> format_or(optional<MemoryFormat> given) const {
+    if (format_ && given)
+      fail(kRuntimeError, __FILE__, __LINE__, "",
+           "Cannot set memory_format both in TensorOptions and explicit argument; please delete the "
+           "redundant setter.");
+    return given ? given : format_;
   }
   TypeMeta dtype() const { return type_.value_or(kFloat); }
   Device device() const { return device_.value_or(Device(kCPU)); }
@@ -536,6 +545,7 @@ inline ScalarType scalar_type(const DeprecatedTypeProperties& t) { return t.type
 #define C10_LAUNCH_BOUNDS_0 __launch_bounds__(256, 4)
 #define C10_LAUNCH_BOUNDS_1(threads) __launch_bounds__(C10_MAX_THREADS_PER_BLOCK(threads))
 #define C10_LAUNCH_BOUNDS_2(threads, blocks) __launch_bounds__(C10_MAX_THREADS_PER_BLOCK(threads), blocks)
+#define LEGACY_CONTIGUOUS_MEMORY_FORMAT ::c10::MemoryFormat::Contiguous
 #define C10_ALWAYS_INLINE __attribute__((always_inline)) inline
 #define C10_RESTRICT __restrict__
 #define TORCH_API
