@@ -1,7 +1,9 @@
 """The extension of src/edge/call.cpp, which makes all calls, and the parts of torch that it needs."""
 
 import contextlib
+import ctypes
 import functools
+import struct
 from typing import TYPE_CHECKING
 
 import torch
@@ -60,6 +62,55 @@ def _increment_version():
     return lambda tensors: [one(tensor) for tensor in tensors]  # an older torch takes one
 
 
+def _words(address: int, count: int) -> tuple[int, ...]:
+    return struct.unpack(f"{count}Q", ctypes.string_at(address, 8 * count))
+
+
+@functools.cache
+def lazy_keys() -> tuple[int, int, int, int] | None:
+    """Where C finds a tensor's dispatch keys, so that it need not ask torch: (the offset of the TensorImpl's address in
+    the Python object, the offset of the keys in the TensorImpl, the key of negative views, that of conjugate ones).
+
+    torch says both (`_cdata`, `_dispatch_keys`), and where these words lie must be the same one place in tensors of
+    several kinds. Else None, and C asks torch.
+    """
+    real, cplx = torch.empty(2, device="cpu"), torch.empty(2, dtype=torch.complex64, device="cpu")
+    kinds = [
+        real,
+        cplx,
+        torch._neg_view(real),
+        cplx.conj(),
+        torch.nn.Parameter(real.double()),
+        real.int(),
+        real[1:],
+    ]
+    kinds += [
+        torch.empty(3, 4, device="meta"),
+        cplx.conj().imag,
+        torch.empty(0, dtype=torch.bool, device="cpu"),
+    ]
+    try:
+        keys = [torch._C._dispatch_keys(one).raw_repr() for one in kinds]
+        size = torch._C.TensorBase.__basicsize__ // 8
+        pointers = [_places(one._cdata, _words(id(one), size)) for one in kinds]
+        sets = [_places(key, _words(one._cdata, 32)) for key, one in zip(keys, kinds, strict=True)]
+    except (AttributeError, RuntimeError, TypeError):  # another torch
+        return None
+    pointer, at = set.intersection(*pointers), set.intersection(*sets)
+    negative, conjugate = keys[2] & ~keys[0], keys[3] & ~keys[1]
+    said = all(
+        (bool(key & negative), bool(key & conjugate)) == (one.is_neg(), one.is_conj())
+        for key, one in zip(keys, kinds, strict=True)
+    )
+    if len(pointer) != 1 or len(at) != 1 or not said or {negative.bit_count(), conjugate.bit_count()} != {1}:
+        return None
+    return pointer.pop(), at.pop(), negative, conjugate
+
+
+def _places(word: int, words: tuple[int, ...]) -> set[int]:
+    return {8 * i for i, one in enumerate(words) if one == word}
+
+
 def of_torch() -> dict:
     """The parts of torch that a call needs, by the names in src/edge/call_torch.h."""
     # Nothing here may initialise CUDA: after that a forked process could not use the GPU.
@@ -69,6 +120,7 @@ def of_torch() -> dict:
         "parameter": torch.nn.Parameter,
         "is_neg": some.is_neg,
         "is_conj": some.is_conj,
+        "lazy_keys": lazy_keys(),
         "requires_grad": "requires_grad",
         "modes": torch._C._len_torch_dispatch_stack,
         "tracing": torch._C._is_tracing,
