@@ -3,7 +3,6 @@
 import contextlib
 import ctypes
 import functools
-import struct
 from typing import TYPE_CHECKING
 
 import torch
@@ -62,8 +61,12 @@ def _increment_version():
     return lambda tensors: [one(tensor) for tensor in tensors]  # an older torch takes one
 
 
-def _words(address: int, count: int) -> tuple[int, ...]:
-    return struct.unpack(f"{count}Q", ctypes.string_at(address, 8 * count))
+def _place(found: list[tuple[int, int]], most: int) -> int | None:
+    """The offset at which each address has its word. Words are read up to there, and `most` bytes at most."""
+    for at in range(0, most, 8):
+        if all(ctypes.c_uint64.from_address(address + at).value == word for address, word in found):
+            return at
+    return None
 
 
 @functools.cache
@@ -71,44 +74,28 @@ def lazy_keys() -> tuple[int, int, int, int] | None:
     """Where C finds a tensor's dispatch keys, so that it need not ask torch: (the offset of the TensorImpl's address in
     the Python object, the offset of the keys in the TensorImpl, the key of negative views, that of conjugate ones).
 
-    torch says both (`_cdata`, `_dispatch_keys`), and where these words lie must be the same one place in tensors of
-    several kinds. Else None, and C asks torch.
+    torch says both (`_cdata`, `_dispatch_keys`), and these words must lie at one place in tensors of several kinds.
+    Else None, and C asks torch.
     """
     real, cplx = torch.empty(2, device="cpu"), torch.empty(2, dtype=torch.complex64, device="cpu")
-    kinds = [
-        real,
-        cplx,
-        torch._neg_view(real),
-        cplx.conj(),
-        torch.nn.Parameter(real.double()),
-        real.int(),
-        real[1:],
-    ]
-    kinds += [
-        torch.empty(3, 4, device="meta"),
-        cplx.conj().imag,
-        torch.empty(0, dtype=torch.bool, device="cpu"),
-    ]
+    kinds = [real, cplx, torch._neg_view(real), cplx.conj(), cplx.conj().imag, real.int(), real[1:]]
+    kinds += [torch.nn.Parameter(real.double()), torch.empty(3, 4, device="meta"), real[:0].bool()]
     try:
         keys = [torch._C._dispatch_keys(one).raw_repr() for one in kinds]
-        size = torch._C.TensorBase.__basicsize__ // 8
-        pointers = [_places(one._cdata, _words(id(one), size)) for one in kinds]
-        sets = [_places(key, _words(one._cdata, 32)) for key, one in zip(keys, kinds, strict=True)]
+        implementations = [one._cdata for one in kinds]
+        size = torch._C.TensorBase.__basicsize__
     except (AttributeError, RuntimeError, TypeError):  # another torch
         return None
-    pointer, at = set.intersection(*pointers), set.intersection(*sets)
+    pointer = _place(list(zip(map(id, kinds), implementations, strict=True)), size)
+    at = _place(list(zip(implementations, keys, strict=True)), 176)  # the size of a TensorImpl in torch 2.13
     negative, conjugate = keys[2] & ~keys[0], keys[3] & ~keys[1]
     said = all(
         (bool(key & negative), bool(key & conjugate)) == (one.is_neg(), one.is_conj())
         for key, one in zip(keys, kinds, strict=True)
     )
-    if len(pointer) != 1 or len(at) != 1 or not said or {negative.bit_count(), conjugate.bit_count()} != {1}:
+    if pointer is None or at is None or not said or {negative.bit_count(), conjugate.bit_count()} != {1}:
         return None
-    return pointer.pop(), at.pop(), negative, conjugate
-
-
-def _places(word: int, words: tuple[int, ...]) -> set[int]:
-    return {8 * i for i, one in enumerate(words) if one == word}
+    return pointer, at, negative, conjugate
 
 
 def of_torch() -> dict:
