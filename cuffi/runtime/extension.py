@@ -1,6 +1,7 @@
 """The extension of src/edge/call.cpp, which makes all calls, and the parts of torch that it needs."""
 
 import contextlib
+import ctypes
 import functools
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,43 @@ def _increment_version():
     return lambda tensors: [one(tensor) for tensor in tensors]  # an older torch takes one
 
 
+def _place(found: list[tuple[int, int]], most: int) -> int | None:
+    """The offset at which each address has its word. Words are read up to there, and `most` bytes at most."""
+    for at in range(0, most, 8):
+        if all(ctypes.c_uint64.from_address(address + at).value == word for address, word in found):
+            return at
+    return None
+
+
+@functools.cache
+def lazy_keys() -> tuple[int, int, int, int] | None:
+    """Where C finds a tensor's dispatch keys, so that it need not ask torch: (the offset of the TensorImpl's address in
+    the Python object, the offset of the keys in the TensorImpl, the key of negative views, that of conjugate ones).
+
+    torch says both (`_cdata`, `_dispatch_keys`), and these words must lie at one place in tensors of several kinds.
+    Else None, and C asks torch.
+    """
+    real, cplx = torch.empty(2, device="cpu"), torch.empty(2, dtype=torch.complex64, device="cpu")
+    kinds = [real, cplx, torch._neg_view(real), cplx.conj(), cplx.conj().imag, real.int(), real[1:]]
+    kinds += [torch.nn.Parameter(real.double()), torch.empty(3, 4, device="meta"), real[:0].bool()]
+    try:
+        keys = [torch._C._dispatch_keys(one).raw_repr() for one in kinds]
+        implementations = [one._cdata for one in kinds]
+        size = torch._C.TensorBase.__basicsize__
+    except (AttributeError, RuntimeError, TypeError):  # another torch
+        return None
+    pointer = _place(list(zip(map(id, kinds), implementations, strict=True)), size)
+    at = _place(list(zip(implementations, keys, strict=True)), 176)  # the size of a TensorImpl in torch 2.13
+    negative, conjugate = keys[2] & ~keys[0], keys[3] & ~keys[1]
+    said = all(
+        (bool(key & negative), bool(key & conjugate)) == (one.is_neg(), one.is_conj())
+        for key, one in zip(keys, kinds, strict=True)
+    )
+    if pointer is None or at is None or not said or {negative.bit_count(), conjugate.bit_count()} != {1}:
+        return None
+    return pointer, at, negative, conjugate
+
+
 def of_torch() -> dict:
     """The parts of torch that a call needs, by the names in src/edge/call_torch.h."""
     # Nothing here may initialise CUDA: after that a forked process could not use the GPU.
@@ -69,6 +107,7 @@ def of_torch() -> dict:
         "parameter": torch.nn.Parameter,
         "is_neg": some.is_neg,
         "is_conj": some.is_conj,
+        "lazy_keys": lazy_keys(),
         "requires_grad": "requires_grad",
         "modes": torch._C._len_torch_dispatch_stack,
         "tracing": torch._C._is_tracing,

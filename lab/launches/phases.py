@@ -214,17 +214,17 @@ class Writer:
 
 def text_of(bodies: list[str]) -> str:
     head = "(int* y, const int* x, int n, int m, int total) {"
-    quiet = "".join(
-        f'#pragma GCC diagnostic ignored "-W{name}"\n'
-        for name in (
-            "unused-variable",
-            "unused-but-set-variable",
-            "tautological-compare",
-            "parentheses",
-            "sign-compare",
-        )
-    )
-    return quiet + HEAD + "".join(
+    # Numbers may overflow, and then both kernels must wrap.
+    start = '#pragma GCC optimize("wrapv")\n'
+    for name in (
+        "unused-variable",
+        "unused-but-set-variable",
+        "tautological-compare",
+        "parentheses",
+        "sign-compare",
+    ):
+        start += f'#pragma GCC diagnostic ignored "-W{name}"\n'
+    return start + HEAD + "".join(
         f"__global__ void loops{i}{head}\n{body}\n}}\n"
         f"__global__ void fibres{i}{head}\n{body} if (n == -12345) goto out; out:;\n}}\n"
         for i, body in enumerate(bodies)

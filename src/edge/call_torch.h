@@ -217,6 +217,11 @@ struct Torch : Named {
   PyObject *tensor = object("tensor"), *parameter = object("parameter");
   // Methods of some tensor, and the name of an attribute.
   Builtin is_neg{object("is_neg")}, is_conj{object("is_conj")};
+  // Where a tensor's dispatch keys are, and those of negative and conjugate views. 0: unknown, C asks.
+  struct Keys {
+    long long pointer = 0, set = 0;
+    unsigned long long negative = 0, conjugate = 0;
+  } keys = keys_in(object("lazy_keys"));
   PyObject* requires_grad = object("requires_grad");
   // Functions: is there any?
   Builtin modes{object("modes")}, tracing{object("tracing")}, autocasting{object("autocasting")};
@@ -278,9 +283,12 @@ struct Torch : Named {
     const Owned done(all ? increment_version(all.get()) : nullptr);
     if (!done) PyErr_Clear();  // an inference tensor, which no backward uses
   }
-  bool is_negative(PyObject* object) const { return truth(is_neg.of(object)); }
+  bool is_negative(PyObject* object) const {
+    return knows_keys(object) ? has_key(object, keys.negative) : truth(is_neg.of(object));
+  }
   // Does its memory hold the negatives or the conjugates of its values? DLPack does not show it.
   bool is_lazy(PyObject* object, const View& view) const {
+    if (knows_keys(object)) return has_key(object, keys.negative | keys.conjugate);
     const bool is_complex = view.dtype.code == kDLComplex;
     return is_negative(object) || (is_complex && truth(is_conj.of(object)));
   }
@@ -329,6 +337,18 @@ struct Torch : Named {
   }
 
  private:
+  bool knows_keys(PyObject* object) const { return keys.negative && is_plain(object); }
+  bool has_key(PyObject* object, uint64_t wanted) const {
+    const char* const impl = *reinterpret_cast<char**>(reinterpret_cast<char*>(object) + keys.pointer);
+    return !impl || (*reinterpret_cast<const uint64_t*>(impl + keys.set) & wanted) != 0;
+  }
+  static Keys keys_in(PyObject* tuple) {
+    Keys found;
+    const bool known =
+        tuple && tuple != Py_None &&
+        PyArg_ParseTuple(tuple, "LLKK", &found.pointer, &found.set, &found.negative, &found.conjugate);
+    return known ? found : Keys();
+  }
   bool read_attributes(PyObject* object, View* out) const {
     const Names& names = Names::get();
     const Owned address(PyObject_CallMethodObjArgs(object, names.data_ptr, nullptr));

@@ -80,6 +80,7 @@ class _Phases:
         self._check(all(_is_number(macros[word]) for word in words & set(macros)))
         inside = [d for d in (*lexed.directives, *lexed.conditions) if function.body < d.start < function.end]
         self._check(all(d.word == "pragma" and d.tokens and d.tokens[0].text == "unroll" for d in inside))
+        self.tokens, self.pragmas = tokens, [d.start for d in inside]
         pairs = [(a.text, b.text) for a, b in pairwise(head)]
         self.types = {name for word, name in pairs if word in ("typename", "class")}
         self.constants = _constants(source, words) | {name for word, name in pairs if word in INTEGERS}
@@ -429,6 +430,9 @@ class _Phases:
         for i, (statements, _) in enumerate(regions):
             opening = self._carried_into(i, used[i], kept)
             start, end = statements[0].start_byte + self.shift, statements[-1].end_byte + self.shift
+            before = self.tokens[position_from(self.tokens, start) - 1].end
+            if any(before <= pragma < start for pragma in self.pragmas):  # it stays beside its loop
+                start = before
             edits.append((start, start, " CAFFE_HOST_EACH " + opening))
             here = [v.name for v in carried if v.region == i]  # and maybe not used here
             edits.append((end, end, "".join(f" (void){name};" for name in here) + " });"))

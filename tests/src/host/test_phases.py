@@ -115,6 +115,9 @@ def test_all_but_the_fibres_are_loops():
     text = HEAD + kernels("", "") + kernels("_fibres", "if (n == -12345) goto out; out:;") + OTHERS
     texts, _, _ = rewrite_unit(Unit(text, "x.cu"), HostRewriter, "", "")
     assert texts[""].count("::cuda_host::kPhases") == len(BODIES) + 3
+    assert (
+        texts[""].count("\n") == text.count("\n") + 2
+    )  # each statement keeps its line, for messages and gdb
 
 
 @pytest.mark.parametrize(

@@ -146,3 +146,10 @@ def test_the_index_along_x_is_counted():
     )
     assert [text for _, _, text in edits].count("caffe_x") == 2
     assert any("int i = caffe_x;" in text for _, _, text in edits)
+
+
+def test_a_pragma_stays_beside_its_loop():
+    body = S + B + "\n#pragma unroll 4\nfor (int k = 0; k < 9; ++k) y[k] = s[k];"
+    text = HEAD + KERNEL % body
+    start = next(start for start, _, text in reversed(edits_of(body)) if "CAFFE_HOST_EACH" in text)
+    assert text[start:].startswith(" \n#pragma unroll 4\nfor")
