@@ -51,6 +51,10 @@ MORE = {
         "contrastive_loss_param { margin: 1 }",
         "contrastive_loss_param { margin: 3 legacy_version: true }",
     ],
+    "ConvolutionDepthwise": [
+        "convolution_param { num_output: 6 kernel_size: 3 stride: 2 pad: 1 dilation: 1 }",
+        "convolution_param { num_output: 6 kernel_size: 2 stride: 1 pad: 0 dilation: 2 bias_term: false }",
+    ],
     "Convolution": [
         "2 convolution_param { num_output: 2 kernel_size: 3 dilation: 2 pad: 3 stride: 2 bias_term: false }"
     ],
@@ -239,7 +243,7 @@ def points(name):
             for i in range(len(bottoms)):
                 yield f"bottom {i} {word}", [fill(x) if k == i else x for k, x in enumerate(bottoms)]
         for i, x in enumerate(bottoms):  # a column of rows: an item, a label, an edge
-            for column in range(x.shape[-1] if i not in learn and 1 < x.shape[-1] <= 8 else 0):
+            for column in range(x.shape[-1] if i not in learn and is_rows(x) else 0):
                 values = {"0": 0 * x, "halved": x / 2, "negated": -x, "1 more": x + 1}
                 for word in list(values)[: 2 if name in UNCHECKED else 4]:
                     value = values[word]
@@ -251,6 +255,11 @@ def points(name):
                         f"column {column} of bottom {i} {word}",
                         [changed if k == i else x for k, x in enumerate(bottoms)],
                     )
+
+
+def is_rows(x):
+    """Rows of up to 8 values, and no map."""
+    return 1 < x.shape[-1] <= 8 and (x.dim() == 2 or x.shape[1] == 1)
 
 
 def first_everywhere(x):

@@ -254,7 +254,7 @@ class FocalLoss(ForkLayer):
         labels = labels.reshape(classes.shape[:1] + classes.shape[2:]).long()
         ignored = NONE_IGNORED if self.ignore_label is None else self.ignore_label
         surprise = F.cross_entropy(classes, labels, reduction="none", ignore_index=ignored)
-        terms = self.alpha * (-torch.expm1(-surprise)) ** self.gamma * surprise
+        terms = self.alpha * (-torch.expm1(-surprise)) ** self.gamma * capped(surprise)
         valid = labels.numel() if self.ignore_label is None else (labels != ignored).sum()
         loss = terms.sum() / normalizer(self.normalization, scores.shape[0], labels.numel(), valid)
         return loss if self.top_count == 1 else (loss, scores.detach().softmax(self.dim))

@@ -35,6 +35,7 @@ WRONG = [
     ("DetectionEvaluate", 0, (0, 0, 1, 1), (0,)),
     ("DetectionEvaluate", 1, (0, 0, 1, 1), (0,)),
     ("DetectionGroupLoss", 2, (0, 0, 1, 1), (3,)),
+    ("DetectionOutput", 2, (0, 0, 2), (0,)),
     ("DetectionLoss", 1, (1, 0, 1, 2), (-1, 3)),
     ("FocalLoss", 1, (0, 1, 2), (-1, 4, -100)),
     ("FrcnnOutput", 2, (4, 0), (1, -1)),
