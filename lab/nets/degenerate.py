@@ -11,6 +11,7 @@ float), with the same infinities and numbers that are none. Where one refuses an
 
 import collections
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -29,6 +30,11 @@ from cuffi.nets.stock import blobs_of
 ALL = {**CASES, **STOCK_CASES, **SINGLE_CASES}
 for name in ("Yolov3DetectionOutput", "YoloDetectionOutput"):  # whose own code knows one image
     ALL[name] = CASES[name]._replace(bottoms=(CASES[name].bottoms[0][:1],))
+SIZES = Path(tempfile.mkdtemp()) / "sizes.txt"  # of one image, which its own code needs
+SIZES.write_text("image 1 1\n")
+ALL["OfCascadeRCNN"] = CASES["OfCascadeRCNN"]._replace(
+    layer=f'DetectionEvaluate detection_evaluate_param {{ num_classes: 4 name_size_file: "{SIZES}" }}'
+)
 # Further parameters of a type, and the number of its tops, for the bottoms that it has in the list.
 MORE = {
     "Accuracy": [
@@ -175,7 +181,7 @@ MORE = {
     ],
     "ROIAlign": ["roi_pooling_param { pooled_h: 3 pooled_w: 4 spatial_scale: 0.03125 }"],
     "ROIPooling": ["roi_pooling_param { pooled_h: 3 pooled_w: 4 spatial_scale: 0.03125 }"],
-    "SmoothL1Loss": ["smooth_l1_loss_param { sigma: 3 }"],
+    "SmoothL1Loss": ["smooth_l1_loss_param { sigma: 3 }", "loss_param { normalization: FULL }"],
     "Yolov3": [
         "yolov3_param { num_class: 3 num: 2 mask: [0, 2] biases: [10, 13, 33, 23, 62, 45] " + fields + " }"
         for fields in (
@@ -190,8 +196,8 @@ MORE = {
 
 
 INDICES = ("Embed",)
-# Their own code writes outside of its memory for a box outside of the image and for a class that is none.
-UNCHECKED = ("RegionLoss", "Yolov3")
+# Their own code leaves its memory for a box outside of the image, and for a class or an item that is none.
+UNCHECKED = ("PSROIPooling", "RegionLoss", "Yolov3")
 
 
 def texts(name):

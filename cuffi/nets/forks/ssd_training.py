@@ -368,4 +368,6 @@ class OfCascadeRCNN(DetectionEvaluate):
         found, boxes = found.reshape(-1, 7), boxes.reshape(-1, 8)
         found = found[:, [0, 5, 6, 1, 2, 3, 4]]
         boxes = boxes[:, [0, 5, 6, 1, 2, 3, 4, 7]]
+        wrong = (boxes[:, 0].trunc() != -1) & (boxes[:, 1].trunc() <= 0)
+        self.check_rows(wrong, "the label of a box is not above 0")
         return super().forward(found, boxes)[0, 0, :, :, None, None]

@@ -42,6 +42,7 @@ WRONG = [
     ("Logistic", 3, (0, 0, 0, 1), (-1, 4)),
     ("MarginInnerProduct", 1, (0,), (-1, 4)),
     ("MultiBoxLoss", 3, (0, 0, 0, 1), (0, -1, 4)),
+    ("OfCascadeRCNN", 1, (0, 5), (0, -2)),
     ("ProposalTarget", 0, (0, 0), (2,)),
     ("ProposalTarget", 1, (0, 5), (0, 4)),
     ("PSROIPooling", 1, (1, 0), (-1, 2)),
