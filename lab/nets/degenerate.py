@@ -11,6 +11,7 @@ float), with the same infinities and numbers that are none. Where one refuses an
 
 import collections
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -29,6 +30,11 @@ from cuffi.nets.stock import blobs_of
 ALL = {**CASES, **STOCK_CASES, **SINGLE_CASES}
 for name in ("Yolov3DetectionOutput", "YoloDetectionOutput"):  # whose own code knows one image
     ALL[name] = CASES[name]._replace(bottoms=(CASES[name].bottoms[0][:1],))
+SIZES = Path(tempfile.mkdtemp()) / "sizes.txt"  # of one image, which its own code needs
+SIZES.write_text("image 1 1\n")
+ALL["OfCascadeRCNN"] = CASES["OfCascadeRCNN"]._replace(
+    layer=f'DetectionEvaluate detection_evaluate_param {{ num_classes: 4 name_size_file: "{SIZES}" }}'
+)
 # Further parameters of a type, and the number of its tops, for the bottoms that it has in the list.
 MORE = {
     "Accuracy": [
@@ -50,6 +56,10 @@ MORE = {
         "contrastive_loss_param { margin: 0 }",
         "contrastive_loss_param { margin: 1 }",
         "contrastive_loss_param { margin: 3 legacy_version: true }",
+    ],
+    "ConvolutionDepthwise": [
+        "convolution_param { num_output: 6 kernel_size: 3 stride: 2 pad: 1 dilation: 1 }",
+        "convolution_param { num_output: 6 kernel_size: 2 stride: 1 pad: 0 dilation: 2 bias_term: false }",
     ],
     "Convolution": [
         "2 convolution_param { num_output: 2 kernel_size: 3 dilation: 2 pad: 3 stride: 2 bias_term: false }"
@@ -171,7 +181,7 @@ MORE = {
     ],
     "ROIAlign": ["roi_pooling_param { pooled_h: 3 pooled_w: 4 spatial_scale: 0.03125 }"],
     "ROIPooling": ["roi_pooling_param { pooled_h: 3 pooled_w: 4 spatial_scale: 0.03125 }"],
-    "SmoothL1Loss": ["smooth_l1_loss_param { sigma: 3 }"],
+    "SmoothL1Loss": ["smooth_l1_loss_param { sigma: 3 }", "loss_param { normalization: FULL }"],
     "Yolov3": [
         "yolov3_param { num_class: 3 num: 2 mask: [0, 2] biases: [10, 13, 33, 23, 62, 45] " + fields + " }"
         for fields in (
@@ -186,8 +196,8 @@ MORE = {
 
 
 INDICES = ("Embed",)
-# Their own code writes outside of its memory for a box outside of the image and for a class that is none.
-UNCHECKED = ("RegionLoss", "Yolov3")
+# Their own code leaves its memory for a box outside of the image, and for a class or an item that is none.
+UNCHECKED = ("PSROIPooling", "RegionLoss", "Yolov3")
 
 
 def texts(name):
@@ -239,7 +249,7 @@ def points(name):
             for i in range(len(bottoms)):
                 yield f"bottom {i} {word}", [fill(x) if k == i else x for k, x in enumerate(bottoms)]
         for i, x in enumerate(bottoms):  # a column of rows: an item, a label, an edge
-            for column in range(x.shape[-1] if i not in learn and 1 < x.shape[-1] <= 8 else 0):
+            for column in range(x.shape[-1] if i not in learn and is_rows(x) else 0):
                 values = {"0": 0 * x, "halved": x / 2, "negated": -x, "1 more": x + 1}
                 for word in list(values)[: 2 if name in UNCHECKED else 4]:
                     value = values[word]
@@ -251,6 +261,11 @@ def points(name):
                         f"column {column} of bottom {i} {word}",
                         [changed if k == i else x for k, x in enumerate(bottoms)],
                     )
+
+
+def is_rows(x):
+    """Rows of up to 8 values, and no map."""
+    return 1 < x.shape[-1] <= 8 and (x.dim() == 2 or x.shape[1] == 1)
 
 
 def first_everywhere(x):

@@ -93,8 +93,8 @@ class LMDBFile:
         return self.map[place + _NODE : place + _NODE + size]
 
     def value(self, place: int) -> bytes:
-        low, high, flags, key = self._unpack("<HHHH", place)
-        size, begin = low | high << 16, place + _NODE + key
+        size, flags, key = self._unpack("<IHH", place)  # a size is two halves, the lower one first
+        begin = place + _NODE + key
         if flags & _SUB:
             raise LMDBError(f"{self.file}: key {self.key(place)!r}: not a plain value")
         if flags & _BIG:

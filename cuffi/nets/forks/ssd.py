@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..net.fillers import constant
 from . import ForkLayer, Placement
-from ._boxes import decode, priors_of, suppressed
+from ._boxes import CORNER, decode, priors_of, suppressed
 
 # ---------------------------------------------------------------------------------------------- Normalize
 
@@ -283,6 +283,9 @@ class DetectionOutput(ForkLayer):
     @torch.no_grad()
     def forward(self, offsets, scores, priors, image=None):
         number, (priors, variances) = offsets.shape[0], priors_of(priors)
+        if self.code != CORNER:
+            empty = (priors[:, 2:] <= priors[:, :2]).any(1)
+            self.check_rows(empty, "a prior has no width or no height")
         wide = torch.promote_types(offsets.dtype, priors.dtype)
         scores = self.foreground(scores.to(wide).reshape(number, -1, self.classes).transpose(1, 2))
         count = self.most(scores)

@@ -254,7 +254,7 @@ class FocalLoss(ForkLayer):
         labels = labels.reshape(classes.shape[:1] + classes.shape[2:]).long()
         ignored = NONE_IGNORED if self.ignore_label is None else self.ignore_label
         surprise = F.cross_entropy(classes, labels, reduction="none", ignore_index=ignored)
-        terms = self.alpha * (-torch.expm1(-surprise)) ** self.gamma * surprise
+        terms = self.alpha * (-torch.expm1(-surprise)) ** self.gamma * capped(surprise)
         valid = labels.numel() if self.ignore_label is None else (labels != ignored).sum()
         loss = terms.sum() / normalizer(self.normalization, scores.shape[0], labels.numel(), valid)
         return loss if self.top_count == 1 else (loss, scores.detach().softmax(self.dim))
@@ -368,4 +368,6 @@ class OfCascadeRCNN(DetectionEvaluate):
         found, boxes = found.reshape(-1, 7), boxes.reshape(-1, 8)
         found = found[:, [0, 5, 6, 1, 2, 3, 4]]
         boxes = boxes[:, [0, 5, 6, 1, 2, 3, 4, 7]]
+        wrong = (boxes[:, 0].trunc() != -1) & (boxes[:, 1].trunc() <= 0)
+        self.check_rows(wrong, "the label of a box is not above 0")
         return super().forward(found, boxes)[0, 0, :, :, None, None]

@@ -279,6 +279,13 @@ def test_focal_loss(ignore):
     assert gradients_are_right(lambda x: net(x, labels), x)
 
 
+def test_focal_loss_of_scores_that_are_far_apart():
+    """The source takes the logarithm of at least FLT_MIN."""
+    x, labels = torch.tensor([[0.0, 500.0]]).double(), torch.zeros(1)
+    net = one_layer('type: "FocalLoss" focal_loss_param { alpha: 0.5 gamma: 1.5 }', x.shape, labels.shape)
+    same(net(x, labels), -0.5 * np.log(float(np.finfo(np.float32).tiny)))
+
+
 def detections():
     rows = truth()
     found = [[0, 1, 0.9, *rows[0, 3:7]], [0, 1, 0.95, *rows[0, 3:7]], [0, 2, 0.3, *rows[1, 3:7]]]
