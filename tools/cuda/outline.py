@@ -68,6 +68,12 @@ class Outline:
         self.parts: list[Part] = []
         self._scope(0, len(lexed.tokens), inside="", scope="")
 
+    def name_of(self, declared: tuple[int, int]) -> int:
+        """The index of the name in one of the heads in `declared`."""
+        at = head_name(self.lexed.tokens, self.lexed.partner, *declared)
+        assert at is not None  # only heads with a name are in it
+        return at
+
     def function_around(self, offset: int) -> Function | None:
         return next((f for f in self.functions if f.body <= offset < f.end), None)
 
