@@ -106,8 +106,9 @@ def declared(schema: str) -> Declared | None:
     head, _, result = schema.rpartition(" -> ")
     full, _, rest = head.removeprefix("aten::").partition("(")
     name, _, overload = full.partition(".")
-    parsed = [ARGUMENT.match(a) for a in split(rest[: rest.rindex(")")]) if a != "*"]
-    if not all(parsed) or overload.endswith("hacked_twin"):
+    listed = [a for a in split(rest[: rest.rindex(")")]) if a != "*"]
+    parsed = [found for a in listed if (found := ARGUMENT.match(a))]
+    if len(parsed) < len(listed) or overload.endswith("hacked_twin"):
         return None
     written = [p for p in parsed[1:] if "!" in p["type"]]
     if written:  # an `out` variant; C++ has its tensor first
@@ -166,7 +167,7 @@ def _default(kind: str, value: str | None) -> str | None:
     return value if value is None else re.sub(r"\.$", ".0", value)
 
 
-def _asked(operation: Declared, values: list[str]) -> str:
+def _asked(operation: Declared, values: list[str]) -> tuple[str, str]:
     """Statements that do the operation: the last has no `;`, and its value is a Value."""
     strings = (
         f'"{operation.name.removesuffix("_out")}", "{operation.overload}", "{",".join(operation.names)}"'
