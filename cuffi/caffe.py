@@ -15,7 +15,7 @@ import sys as _sys
 if __name__ == "__main__":
     from .nets.pycaffe.run_script import main
 
-    _sys.exit(main(f"python -m {__spec__.name}", _sys.argv[1:]))
+    _sys.exit(main(f"python -m {__package__}.caffe", _sys.argv[1:]))
 
 from .base import CaffeRuntimeError as _CaffeRuntimeError
 from .caffe_files.parameters import did_you_mean as _did_you_mean
