@@ -26,9 +26,9 @@ KERNELS = {
     "two_axes": 2.5,
     "stencil": 2.5,
     "histogram": 4,
-    "block_sum": None,
+    "block_sum": 8,
     "warp_sum": None,
-    "tiled_product": None,
+    "tiled_product": 2,
 }
 SQUARE = {"two_axes": (32, 8), "stencil": (32, 8), "tiled_product": (16, 16)}  # and their blocks
 

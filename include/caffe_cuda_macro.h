@@ -16,14 +16,17 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <exception>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#ifndef CAFFE_FEW_HEADERS  // a string that uses none of them (cuffi/loading/load_inline.py): nvcc takes half the time
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <stdexcept>
 #include <string>
 #include <tuple>
-#include <type_traits>
-#include <utility>
+#endif
 
 #if defined(__CUDACC__) || defined(CUDART_VERSION)  // nvcc, or g++ for the CUDA library's .cpp files
 #include <cuda_runtime.h>
@@ -117,29 +120,39 @@ namespace cuffi {
 
 // Thrown by the checks below. The generated C wrapper catches it and returns a status, because no exception may
 // reach Python's C code.
-class Error : public std::runtime_error {
+class Error : public std::exception {
  public:
-  using std::runtime_error::runtime_error;
+  explicit Error(const char* text) { snprintf(text_, sizeof(text_), "%s", text); }
+#ifndef CAFFE_FEW_HEADERS
+  explicit Error(const std::string& text) : Error(text.c_str()) {}
+#endif
+  template <typename First, typename... Rest>  // as printf
+  Error(const char* format, First first, Rest... rest) {
+    snprintf(text_, sizeof(text_), format, first, rest...);
+  }
+  const char* what() const noexcept override { return text_; }
+
+ private:
+  char text_[1536];
 };
 
 #ifdef __CUDA_ARCH_LIST__
 #define CAFFE_STRINGIFY_(...) #__VA_ARGS__
 #define CAFFE_STRINGIFY(...) CAFFE_STRINGIFY_(__VA_ARGS__)
 // The architectures of this translation unit as nvcc lists them: "750,800" -> "sm_75 sm_80".
-inline std::string built_architectures() {
-  std::string text = "sm_";
-  for (const char* c = CAFFE_STRINGIFY(__CUDA_ARCH_LIST__); *c; ++c) {
-    if (*c == ',') text += " sm_";
-    if (*c >= '0' && *c <= '9' && !(*c == '0' && (c[1] == ',' || c[1] == '\0'))) text += *c;
+inline void built_architectures(char* text, size_t bytes) {
+  size_t at = snprintf(text, bytes, "sm_");
+  for (const char* c = CAFFE_STRINGIFY(__CUDA_ARCH_LIST__); *c && at + 5 < bytes; ++c) {
+    if (*c == ',') at += snprintf(text + at, bytes - at, " sm_");
+    if (*c >= '0' && *c <= '9' && !(*c == '0' && (c[1] == ',' || c[1] == '\0')))
+      text[at++] = *c, text[at] = '\0';
   }
-  return text;
 }
 #endif
 
 [[noreturn]] inline void throw_cuda_error(cudaError_t error, const char* what, const char* file, int line) {
   (void)cudaGetLastError();  // clear the error, or torch's next call would report it
-  std::string text = std::string(file) + ":" + std::to_string(line) + ": " + what + ": " +
-                     cudaGetErrorName(error) + ": " + cudaGetErrorString(error);
+  char more[512] = "";
 #ifdef __CUDACC__
   if (error == cudaErrorInvalidConfiguration) {
     int device = 0, threads = 0, bytes = 0, most = 0;
@@ -149,9 +162,10 @@ inline std::string built_architectures() {
 #ifdef CUDART_VERSION
     cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
 #endif
-    text += ": a block of this GPU has at most " + std::to_string(threads) + " threads and " +
-            std::to_string(bytes) + " bytes of shared memory (" + std::to_string(most) +
-            " after cudaFuncSetAttribute), a grid at most 2147483647 x 65535 x 65535 blocks";
+    snprintf(more, sizeof(more),
+             ": a block of this GPU has at most %d threads and %d bytes of shared memory (%d after "
+             "cudaFuncSetAttribute), a grid at most 2147483647 x 65535 x 65535 blocks",
+             threads, bytes, most);
   }
 #endif
 #ifdef __CUDA_ARCH_LIST__
@@ -161,12 +175,15 @@ inline std::string built_architectures() {
     cudaGetDevice(&device);
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
     cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-    const std::string wanted = "sm_" + std::to_string(major * 10 + minor);
-    text +=
-        " (built for " + built_architectures() + ", this GPU is " + wanted + ": make ARCH=" + wanted + ")";
+    char built[256];
+    built_architectures(built, sizeof(built));
+    const int wanted = major * 10 + minor;
+    snprintf(more, sizeof(more), " (built for %s, this GPU is sm_%d: make ARCH=sm_%d)", built, wanted,
+             wanted);
   }
 #endif
-  throw Error(text);
+  throw Error("%s:%d: %s: %s: %s%s", file, line, what, cudaGetErrorName(error), cudaGetErrorString(error),
+              more);
 }
 
 }  // namespace cuffi
@@ -183,20 +200,12 @@ inline std::string built_architectures() {
 #define CUDA_POST_KERNEL_CHECK CUDA_CHECK(cudaGetLastError())
 
 namespace cuffi {
-template <typename... Parameters, size_t... I>
-void launch_cooperative_of(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
-                           cudaStream_t stream, std::tuple<std::decay_t<Parameters>...> values,
-                           std::index_sequence<I...>) {
-  void* arguments[] = {(void*)&std::get<I>(values)..., nullptr};
-  (void)cudaLaunchCooperativeKernel(kernel, grid, block, arguments, shared_bytes, stream);
-}
 // A launch whose blocks may wait for each other, this_grid().sync(). The status is that of any launch.
-template <typename... Parameters, typename... Arguments>
+template <typename... Parameters>
 void launch_cooperative(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
-                        cudaStream_t stream, Arguments... arguments) {
-  launch_cooperative_of(kernel, grid, block, shared_bytes, stream,
-                        std::tuple<std::decay_t<Parameters>...>(arguments...),
-                        std::index_sequence_for<Parameters...>());
+                        cudaStream_t stream, std::decay_t<Parameters>... values) {
+  void* arguments[] = {(void*)&values..., nullptr};
+  (void)cudaLaunchCooperativeKernel(kernel, grid, block, arguments, shared_bytes, stream);
 }
 }  // namespace cuffi
 
@@ -231,17 +240,17 @@ using caffe::caffe_gpu_atomic_add;
   } break;
 
 namespace cuffi {
-// torch's name of a dtype, for messages.
-inline std::string dtype_name(int dtype) {
+[[noreturn]] inline void throw_dtype(int dtype, const char* known) {
   static const char* const names[] = {"float32", "float64", "float16", "bfloat16", "int32",  "int64", "int8",
                                       "uint8",   "int16",   "uint16",  "uint32",   "uint64", "bool"};
-  return dtype >= 0 && dtype < 13 ? names[dtype] : "a tensor of dtype code " + std::to_string(dtype);
+  if (dtype >= 0 && dtype < 13) throw Error("expected %s, got %s", known, names[dtype]);
+  throw Error("expected %s, got a tensor of dtype code %d", known, dtype);
 }
 }  // namespace cuffi
 
 #define CAFFE_DISPATCH_OTHERWISE_(dtype, known) \
   default:                                      \
-    throw ::cuffi::Error(std::string("expected ") + known + ", got " + ::cuffi::dtype_name(dtype))
+    ::cuffi::throw_dtype(dtype, known)
 
 // Run the block with `name` as the C++ type of the caffe_dtype `dtype`.
 #define CAFFE_DISPATCH_FLOATING(dtype, name, ...)                                       \

@@ -27,7 +27,6 @@
 
 #include <stdint.h>
 
-#include <algorithm>
 #include <type_traits>
 
 namespace cuffi {
@@ -154,7 +153,7 @@ __device__ __forceinline__ Window<Place, T, Load, Store> window(T* memory, const
 inline int vector_blocks(int64_t count, int bytes) {
   const int64_t each = count * bytes < kVectorFrom ? 1 : vector_lanes(bytes) * kVectorChunks;
   const int64_t blocks = (count + each * kVectorThreads - 1) / (each * kVectorThreads);
-  return static_cast<int>(std::min<int64_t>(std::max<int64_t>(blocks, 1), INT32_MAX));
+  return static_cast<int>(blocks < 1 ? 1 : blocks > INT32_MAX ? INT32_MAX : blocks);
 }
 // The same, with the bytes by the kernel's pointers.
 template <typename... Parameter>

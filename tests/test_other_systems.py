@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT
+from support import python_with_torch
 
 from cuffi import caffe_net, dnn, folders
 from tools.make.distributions import is_of_nets
@@ -60,7 +61,7 @@ from cuffi import caffe_net
 print(caffe_net({NET!r})(torch.ones(1, 2, 3, 3)).sum().item())
 """
     user = os.environ | {"USERNAME": "somebody"}  # as on Windows: torch 2.11 asks for it
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=user, capture_output=True, text=True)
+    done = python_with_torch.run([sys.executable, "-c", script], env=user)
     assert done.stdout == "18.0\n", done.stderr
 
 

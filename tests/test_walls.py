@@ -4,11 +4,11 @@ import ast
 import functools
 import os
 import re
-import subprocess
 import sys
 
 import pytest
 from conftest import ROOT
+from support import python_with_torch
 
 import cuffi
 
@@ -188,7 +188,7 @@ def test_nets_run_without_the_toolkit():
     command += ["-p", "support.without_toolkit", "-m", "not gpu", "-k", "not on_a_gpu and not compiles"]
     environment = os.environ | {"PYTHONPATH": f"{ROOT}/tests:{ROOT}"}
     words = [*command, *(f"tests/{name}" for name in PURE)]
-    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True)
+    done = python_with_torch.run(words, env=environment)
     passed = re.search(r"(\d+) passed", done.stdout)
     assert done.returncode == 0 and passed and int(passed[1]) > 150, done.stdout[-3000:] + done.stderr[-500:]
 

@@ -211,9 +211,11 @@ class _Scan:
                 raw = start
             elif number in pieces and wire in (1, 2, 5):
                 pieces[number].append((start, stop - start))
-        if pieces[_BLOB["raw_data"]] and raw not in _RAW:
-            raise _Malformed(f"offset {at}: raw data of type {raw}, not floating-point numbers")
-        kinds = {"raw_data": _RAW.get(raw), "double_data": torch.float64, "data": torch.float32}
+        kinds = {"double_data": torch.float64, "data": torch.float32}
+        if pieces[_BLOB["raw_data"]]:
+            if raw not in _RAW:
+                raise _Malformed(f"offset {at}: raw data of type {raw}, not floating-point numbers")
+            kinds = {"raw_data": _RAW[raw]} | kinds
         name = next((name for name in kinds if pieces[_BLOB[name]]), "data")
         dtype, chosen = kinds[name], pieces[_BLOB[name]]
         for start, size in chosen:

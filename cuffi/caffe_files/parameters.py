@@ -12,6 +12,7 @@ import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -307,7 +308,7 @@ def _known(
             got = "a message in braces" if isinstance(entry.value, Node) else entry.value[:40]
             raise CaffeValueError(f"line {entry.line}: {where}: expected {wanted}, got {got}")
         elif field.cpp_type in _FLOATS and entry.value.lstrip("-").isdecimal():
-            kept.fields.append(Field(entry.name, _decimal(entry), entry.line))
+            kept.fields.append(Field(entry.name, _decimal(entry.name, entry.value, entry.line), entry.line))
         else:
             kept.fields.append(entry)
     return kept
@@ -316,14 +317,12 @@ def _known(
 _FLOATS = (5, 6)  # FieldDescriptor's CPPTYPE_DOUBLE and CPPTYPE_FLOAT
 
 
-def _decimal(entry: Field) -> str:
+def _decimal(name: str, text: str, line: int) -> str:
     """An integer for a float field. Caffe's protobuf reads 017 as octal here; Python's refuses it."""
     try:
-        return str(integer(entry.value))
+        return str(integer(text))
     except ValueError:
-        raise CaffeValueError(
-            f"line {entry.line}: {entry.name}: expected a number, got {entry.value}"
-        ) from None
+        raise CaffeValueError(f"line {line}: {name}: expected a number, got {text}") from None
 
 
 # Descriptions by FieldDescriptor.cpp_type.
@@ -356,7 +355,8 @@ def _message_class(path: Path, changed: int, full_name: str):
     """The class of a message. `changed` is the file's time, so that a rebuilt layer is read again."""
     from google.protobuf import descriptor_pb2
 
-    (file,) = descriptor_pb2.FileDescriptorSet.FromString(path.read_bytes()).file
+    messages: Any = descriptor_pb2  # protobuf makes its classes at run time
+    (file,) = messages.FileDescriptorSet.FromString(path.read_bytes()).file
     return message_class(file.SerializeToString(), full_name)
 
 
@@ -372,7 +372,8 @@ def _pool(file: bytes):
     # Imported here, because native layers run without protobuf.
     from google.protobuf import descriptor_pool
 
-    pool = descriptor_pool.DescriptorPool()  # ty: ignore[possibly-missing-implicit-call]
+    pools: Any = descriptor_pool  # which DescriptorPool it has is decided at run time
+    pool = pools.DescriptorPool()
     pool.AddSerializedFile(file)
     return pool
 

@@ -6,6 +6,7 @@ import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..base import CaffeValueError, some
 from ..base.files import to_read
@@ -54,11 +55,13 @@ class Node:
 
     def nodes(self, name: str) -> list[Node]:
         """The messages of that name. CaffeValueError if one of them is a value."""
-        found = [f for f in self.fields if f.name == name]
-        for f in found:
-            if not isinstance(f.value, Node):
-                raise self.wrong(f.line, f"{name}: expected a message in braces, got {f.value[:40]}")
-        return [f.value for f in found]
+        found = []
+        for f in self.fields:
+            if f.name == name:
+                if not isinstance(f.value, Node):
+                    raise self.wrong(f.line, f"{name}: expected a message in braces, got {f.value[:40]}")
+                found.append(f.value)
+        return found
 
     def node(self, name: str) -> Node | None:
         return next(iter(self.nodes(name)), None)
@@ -166,7 +169,8 @@ def quoted(text: str) -> str:
     """The text as a string of a prototxt."""
     from google.protobuf.text_encoding import CEscape
 
-    return f'"{CEscape(text, as_utf8=True)}"'
+    escape: Any = CEscape  # takes text, too, which its stubs do not say
+    return f'"{escape(text, as_utf8=True)}"'
 
 
 def integer(text: str) -> int:

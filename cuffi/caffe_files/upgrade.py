@@ -73,13 +73,17 @@ def upgraded(net: Node, path, notes: list[str] | None = None) -> list[Node]:
         notes: gets a line for each field that is ignored, as in Caffe.
     """
     layers, old = net.nodes("layer"), net.nodes("layers")
+    if any(layer.has("layer") for layer in old):
+        notes = [] if notes is None else notes
+        notes += [
+            f"line {one.line}: `layer` beside Caffe's first format is ignored, as in Caffe" for one in layers
+        ]
+        layers = []
+        old = [_from_v0(layer, path, notes) for layer in _padded(old, path)]
     if layers and old:
         raise CaffeValueError(
             f"{path}, line {max(layers[0].line, old[0].line)}: `layer` and `layers` in one file are two formats"
         )
-    if any(layer.has("layer") for layer in old):
-        notes = [] if notes is None else notes
-        old = [_from_v0(layer, path, notes) for layer in _padded(old, path)]
     return [_statistics_frozen(layer) for layer in layers or [_renamed(layer, path) for layer in old]]
 
 
@@ -145,7 +149,8 @@ def _statistics_frozen(layer: Node) -> Node:
 
 def _from_v0(connection: Node, path, notes: list[str]) -> Node:
     """Convert a V0 layer to V1."""
-    inner, kind = connection.node("layer"), connection.node("layer").value("type")
+    inner = connection.nodes("layer")[0]
+    kind = inner.value("type")
     new = Node(
         connection.line, [f for f in connection.fields if f.name in ("bottom", "top")], connection.path
     )
@@ -200,7 +205,7 @@ def _with_pad(layer: Node, inner: Node, padding: Node, path) -> Node:
     if [len(layer.values("bottom")), *(len(padding.values(name)) for name in ("bottom", "top"))] != [1, 1, 1]:
         raise CaffeValueError(f"{path}, line {padding.line}: padding is for layers of one bottom and one top")
     inner = inner.without("pad")
-    inner.fields.append(Field("pad", padding.node("layer").value("pad", "0"), inner.line))
+    inner.fields.append(Field("pad", padding.nodes("layer")[0].value("pad", "0"), inner.line))
     inner.fields.sort(key=lambda field: field.line)
     fields = [f for f in layer.fields if f.name not in ("layer", "bottom")]
     fields += [Field("layer", inner, layer.line), *(f for f in padding.fields if f.name == "bottom")]

@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return getattr(run, command.run)(name, rest, by_make) or 0
     except ModuleNotFoundError as error:
-        if is_lost(error.name):
+        if error.name is not None and is_lost(error.name):
             return refuse(f"cuffi {name}: {lost(error.name)}")
         if error.name not in EXTRAS:
             raise

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .table import COMMANDS, LAYERS, Option
 
-_PACKAGE = __package__.partition(".")[0]
+_PACKAGE = __name__.partition(".")[0]
 
 
 def dnn(name: str, arguments: list[str], by_make: bool) -> int:
@@ -116,8 +116,8 @@ def _settings(name: str, arguments: list[str], by_make: bool) -> dict[str, str]:
 
 def _add(parser: argparse.ArgumentParser, option: Option) -> None:
     if not option.flag.startswith("-"):
-        more = {"nargs": "+"} if option.is_list else {}
-        parser.add_argument(option.setting, metavar=option.flag, help=option.help, **more)
+        several = "+" if option.is_list else None
+        parser.add_argument(option.setting, metavar=option.flag, help=option.help, nargs=several)
     elif option.is_switch:
         parser.add_argument(option.flag, dest=option.setting, action="store_true", help=option.help)
     else:
@@ -135,5 +135,5 @@ def _tool(name: str, settings: dict[str, str], module: str, *words: str) -> int:
     environment.pop("PYTHONSAFEPATH", None)
     environment.setdefault("CALLED_IN", os.getcwd())
     sys.stdout.flush()
-    os.chdir(_root())
+    os.chdir(_module("edge").root())
     os.execve(sys.executable, [sys.executable, "-m", module, *words], environment)

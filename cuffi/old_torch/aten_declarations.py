@@ -33,8 +33,22 @@ RESULTS = {
     "Tensor": "Tensor", "Tensor[]": "std::vector<Tensor>", "bool": "bool", "int": "int64_t", "SymInt": "int64_t",
     "float": "double", "Scalar": "Scalar", "ScalarType": "ScalarType",
 }  # fmt: skip
+# Arguments whose default C++ lacks, so that two overloads do not take one call (torch's cpp_no_default_args).
+_NO_DEFAULT = {
+    r"(all|any)\.dims(_out)?": "dim", r"arange\.start_step|range\.step": "step", r"cl(am|i)p(_|\.out)?": "min",
+    r"conv\dd\.padding": "bias stride padding", "stft": "hop_length win_length window normalized",
+    r"(std|var)(_mean)?(\.dim|\.out)?": "unbiased", r"linalg_(pinv|matrix_rank)\.atol_rtol_float(_out)?": "atol rtol",
+}  # fmt: skip
 # The arguments that are one TensorOptions in C++.
 OPTIONS = ["dtype", "layout", "device", "pin_memory"]
+
+
+class _Argument(NamedTuple):
+    """An argument of a schema. value: its default."""
+
+    type: str
+    name: str
+    value: str | None
 
 
 class Declared(NamedTuple):
@@ -107,10 +121,12 @@ def declared(schema: str) -> Declared | None:
     full, _, rest = head.removeprefix("aten::").partition("(")
     name, _, overload = full.partition(".")
     listed = [a for a in split(rest[: rest.rindex(")")]) if a != "*"]
-    parsed = [found for a in listed if (found := ARGUMENT.match(a))]
-    if len(parsed) < len(listed) or overload.endswith("hacked_twin"):
+    matched = [found for a in listed if (found := ARGUMENT.match(a))]
+    if len(matched) < len(listed) or overload.endswith("hacked_twin"):
         return None
-    written = [p for p in parsed[1:] if "!" in p["type"]]
+    lacking = " ".join(names for which, names in _NO_DEFAULT.items() if re.fullmatch(which, full)).split()
+    parsed = [_Argument(m["type"], m["name"], None if m["name"] in lacking else m["value"]) for m in matched]
+    written = [p for p in parsed[1:] if "!" in p.type]
     if written:  # an `out` variant; C++ has its tensor first
         if len(written) > 1 or overload.rpartition("_")[2] != "out":
             return None
@@ -118,33 +134,31 @@ def declared(schema: str) -> Declared | None:
         name = f"{name}_out"
     results = split(result[1:-1]) if result.startswith("(") else [result]
     kinds = [_plain(r.split(" ")[0]) for r in results]
-    if any(k not in RESULTS for k in kinds) or any(_plain(p["type"]) not in TYPES for p in parsed):
+    if any(k not in RESULTS for k in kinds) or any(_plain(p.type) not in TYPES for p in parsed):
         return None
     several = f"std::tuple<{', '.join(RESULTS[k] for k in kinds)}>"
     made = "void" if not kinds else RESULTS[kinds[0]] if len(kinds) == 1 else several
     parameters, values = _parameters(parsed)
-    return Declared(name, overload, parameters, [p["name"] for p in parsed], values, made)
+    return Declared(name, overload, parameters, [p.name for p in parsed], values, made)
 
 
-def _parameters(parsed) -> tuple[list[str], list[str]]:
+def _parameters(parsed: list[_Argument]) -> tuple[list[str], list[str]]:
     """C++'s parameters, and the expressions that are passed, for the arguments of a schema."""
     parameters, values, i = [], [], 0
     while i < len(parsed):
-        if [p["name"] for p in parsed[i : i + 4]] == OPTIONS:
-            optional = all(p["value"] is not None for p in parsed[i : i + 4])
+        if [p.name for p in parsed[i : i + 4]] == OPTIONS:
+            optional = all(p.value is not None for p in parsed[i : i + 4])
             parameters.append("const TensorOptions& options" + (" = {}" if optional else ""))
-            fixed = parsed[i]["value"]
+            fixed = parsed[i].value
             other = f"options.type_ ? *options.type_ : static_cast<ScalarType>({fixed})"
             values.append("options.type_" if fixed in (None, "None") else other)
             values += ["options.layout_", "options.device_", "options.pinned_"]
             i += 4
             continue
-        kind = _plain(parsed[i]["type"])
-        value = _default(kind, parsed[i]["value"])
-        parameters.append(
-            f"{TYPES[kind]} {parsed[i]['name']}_" + (f" = {value}" if value is not None else "")
-        )
-        values.append(f"{parsed[i]['name']}_")
+        kind = _plain(parsed[i].type)
+        value = _default(kind, parsed[i].value)
+        parameters.append(f"{TYPES[kind]} {parsed[i].name}_" + (f" = {value}" if value is not None else ""))
+        values.append(f"{parsed[i].name}_")
         i += 1
     return parameters, values
 

@@ -198,7 +198,12 @@ class BuildExtension(build_ext):
     def get_ext_filename(self, fullname: str) -> str:
         return os.path.join(*fullname.split(".")) + ".abi3.so"
 
+    def finalize_options(self) -> None:
+        self.of_setup = [*listed(self.include_dirs or self.distribution.include_dirs)]
+        super().finalize_options()  # adds Python's own folders
+
     def build_extension(self, ext: Extension) -> None:
+        ext.include_dirs = [*listed(ext.include_dirs), *self.of_setup]
         entry = _of_setup(ext).built(arch_listed(), os.environ.get("BACKENDS", "").split() or None)
         target = Path(self.get_ext_fullpath(ext.name))
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -53,17 +53,17 @@ def stand_in() -> None:
     processor.stand_in("cuffi.ext")
     cuda = torch.cuda
     vars(cuda).update(
-        get_device_capability=lambda *_: (9, 0),
-        get_device_name=lambda *_: "the processor",
-        reset_peak_memory_stats=lambda *_: None,
-        get_rng_state=lambda *_: torch.get_rng_state(),
-        set_rng_state=lambda state, *_: torch.set_rng_state(state),
+        get_device_capability=lambda *_, **__: (9, 0),
+        get_device_name=lambda *_, **__: "the processor",
+        reset_peak_memory_stats=lambda *_, **__: None,
+        get_rng_state=lambda *_, **__: torch.get_rng_state(),
+        set_rng_state=lambda new_state, *_, **__: torch.set_rng_state(new_state),
         Event=_Event,
     )
     for name in ("device", "device_of"):
-        setattr(cuda, name, lambda *_: contextlib.nullcontext())
+        setattr(cuda, name, lambda *_, **__: contextlib.nullcontext())
     for name in ("max_memory_allocated", "memory_allocated"):
-        setattr(cuda, name, lambda *_: 0)
+        setattr(cuda, name, lambda *_, **__: 0)
     torch.version.cuda = torch.version.cuda or "13.0"
     _OnProcessor().__enter__()
     run_backward = torch.autograd._engine_run_backward

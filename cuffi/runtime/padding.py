@@ -2,8 +2,8 @@
 
 glibc's malloc gives torch some bytes more than it asks for, and keeps each block's size in the 8 bytes before it. A
 write by one element too far or too early lands there: nobody sees it, or Python ends much later. So the first call of
-each function on the host compares these bytes, and mends the sizes. That does not check every access, and later calls
-are not watched. AddressSanitizer sees all.
+each function on the host fills and compares these bytes, and mends the sizes. That does not check every access, and
+later calls are not watched. AddressSanitizer sees all.
 """
 
 import ctypes
@@ -16,6 +16,7 @@ from torch import Tensor
 from ..backends import CPU
 
 _MOST = 64  # bytes behind a tensor that are compared
+_FILLED = b"\x9d"  # with this, which few kernels write: what memory held before may be what a kernel writes
 _SIZE = 8  # bytes of a block's size
 _FLAGS = 7  # the lowest bits of a size; malloc changes the first when a neighbour is freed
 _IS_USED, _IS_MAPPED, _NEVER_SET = 1, 2, 8
@@ -43,7 +44,8 @@ class _Beside:
         usable = _usable_size()(storage.data_ptr())
         self.start, self.end = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
         self.size = _size_at(self.start)
-        self.behind = ctypes.string_at(self.end, min(usable - storage.nbytes(), _MOST))
+        self.behind = _FILLED * min(usable - storage.nbytes(), _MOST)
+        ctypes.memmove(self.end, self.behind, len(self.behind))
         # A block of its own pages has no neighbour. The size of another's changes as malloc likes, to a possible one.
         self.next = self.start + usable + _SIZE if not self.size & _IS_MAPPED else 0
         self.next_size = _size_at(self.next) if self.next else 0

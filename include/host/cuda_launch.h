@@ -17,7 +17,8 @@ enum Mode {
   kThreads,  // thread by thread, with blocks in parallel. A thread may wait for others
   kBlocks,   // a plain loop over the threads of blocks, none of which waits (tools/cuda/alone.py)
   kRows,  // the same, and threadIdx.x is used only as blockIdx.x * blockDim.x + threadIdx.x (tools/cuda/guard.py)
-  kRange,  // a few calls, each for a contiguous part of the index range (CUDA_KERNEL_RANGE)
+  kPhases,  // loops over a block's threads from one barrier to the next (tools/cuda/phases.py)
+  kRange,   // a few calls, each for a contiguous part of the index range (CUDA_KERNEL_RANGE)
 };
 
 // The launch in which it stands. If an argument of the kernel throws, there is none.
@@ -71,6 +72,18 @@ inline auto call_one(const Body& body, uint3 thread, uint3 block, uint3 dim, uin
     *shown = thread, own();
 }
 
+// The place of a block by its number, and the place that many blocks of its row further.
+inline uint3 block_at(int64_t number, uint3 grid) {
+  if (!number) return {};
+  return {static_cast<unsigned int>(number % grid.x), static_cast<unsigned int>(number / grid.x % grid.y),
+          static_cast<unsigned int>(number / grid.x / grid.y)};
+}
+inline void step(uint3* block, unsigned int blocks, uint3 grid) {
+  block->x += blocks;
+  if (block->x == grid.x) block->x = 0, ++block->y;
+  if (block->y == grid.y) block->y = 0, ++block->z;
+}
+
 // Runs the threads of blocks as a plain loop, which the compiler sees whole. It counts in int from the row's first
 // thread of the grid, so that `int i = blockIdx.x * blockDim.x + threadIdx.x` is the counter itself. A row is one of a
 // block, or of all these blocks that lie beside each other.
@@ -81,10 +94,7 @@ void call_blocks(const void* shared, int64_t first, int64_t last) {
   const bool is_small = int64_t(grid.x) * dim.x <= 1 << 30;  // else its counter overflows
   uint3* shown = &threadIdx;
   __asm__("" : "+r"(shown));  // else the compiler asks for the address in each turn
-  uint3 block{};
-  if (first)
-    block = {static_cast<unsigned int>(first % grid.x), static_cast<unsigned int>(first / grid.x % grid.y),
-             static_cast<unsigned int>(first / grid.x / grid.y)};
+  uint3 block = block_at(first, grid);
   for (int64_t b = first; b < last;) {
     const unsigned int together =
         in_rows && is_small
@@ -120,9 +130,37 @@ void call_blocks(const void* shared, int64_t first, int64_t last) {
         }
       }
     b += together;
-    block.x += together;
-    if (block.x == grid.x) block.x = 0, ++block.y;
-    if (block.y == grid.y) block.y = 0, ++block.z;
+    step(&block, together, grid);
+  }
+}
+
+// A phase of a block (tools/cuda/phases.py): its threads, one after the other. `phase` gets the thread's place, its number
+// in the block, and blockIdx.x * blockDim.x + threadIdx.x, which the compiler can then count in int.
+template <typename Phase>
+__forceinline__ void each_thread(uint3 block, uint3 dim, const Phase& phase) {
+  const int begin = static_cast<int>(block.x * dim.x), width = static_cast<int>(dim.x);
+  int row = 0;
+  for (unsigned int z = 0; z < dim.z; ++z)
+    for (unsigned int y = 0; y < dim.y; ++y, row += width)
+      for (int x = 0; x < width; ++x)
+        phase(uint3{static_cast<unsigned int>(x), y, z}, row + x, static_cast<unsigned int>(begin + x));
+}
+#define CAFFE_HOST_EACH                                                                          \
+  ::cuda_host::each_thread(blockIdx, blockDim,                                                  \
+                           [&]([[maybe_unused]] ::uint3 threadIdx, [[maybe_unused]] int caffe_t, \
+                               [[maybe_unused]] unsigned int caffe_x) __attribute__((always_inline)) {
+#define CAFFE_HOST_BLOCK ::uint3 blockIdx, ::uint3 blockDim, [[maybe_unused]] ::uint3 gridDim
+template <typename Body>
+void call_phases(const void* shared, int64_t first, int64_t last) {
+  const uint3 dim = blockDim, grid = gridDim;
+  uint3* shown = &blockIdx;
+  __asm__("" : "+r"(shown));
+  uint3 block = block_at(first, grid);
+  for (int64_t b = first; b < last; ++b) {
+    *shown = block;
+    Body own(*static_cast<const Body*>(shared));
+    own(block, dim, grid);
+    step(&block, 1, grid);
   }
 }
 
@@ -142,7 +180,9 @@ inline void run(const char* name, const Body& body) {
 #else
   constexpr bool as_loop = mode == kBlocks || mode == kRows;
 #endif
-  if constexpr (as_loop)
+  if constexpr (mode == kPhases)
+    run_blocks(name, call_phases<Body>, &body);
+  else if constexpr (as_loop)
     run_blocks(name, call_blocks<mode == kRows, Body>, &body);
   else
     run_grid(mode, name, call_thread<Body>, &body, sizeof(Body));

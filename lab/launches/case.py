@@ -21,7 +21,11 @@ struct dim3 {
   dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
   bool operator==(const dim3& o) const { return x == o.x && y == o.y && z == o.z; }
 };
-namespace caffe { struct Error : std::runtime_error { using runtime_error::runtime_error; }; }
+namespace caffe {
+struct Error : std::runtime_error {
+  template <typename... Values> Error(const char* text, Values...) : runtime_error(text) {}
+};
+}
 const int CAFFE_CUDA_NUM_THREADS = 512;
 inline int CAFFE_GET_BLOCKS(const int n) { return (n + CAFFE_CUDA_NUM_THREADS - 1) / CAFFE_CUDA_NUM_THREADS; }
 inline int pick(int& x) { return x = x % 7 + 3; }

@@ -26,6 +26,7 @@ from cuffi.commands.net.compare import random_inputs, relative
 from cuffi.nets.net.fillers import _KINDS
 from cuffi.nets.stock import blobs_of
 from cuffi.nets.stock.normalisation import BatchNorm
+from lab.nets import tried
 from lab.nets.tried import built, files_of
 from lab.trials import cost, ended, named
 
@@ -42,9 +43,14 @@ def main() -> int:
     parser.add_argument("nets", type=Path)
     parser.add_argument("--mirror", type=Path, help="OWNER+NAME/repo are git directories or checkouts")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument(
+        "--image", type=int, nargs=2, help="height and width to guess first where the file says none"
+    )
     parser.add_argument("--limit", type=int, default=120, help="seconds of processor time for a net")
     asked = parser.parse_args()
     asked.out.mkdir(exist_ok=True)
+    if asked.image:
+        tried.IMAGES = (tuple(asked.image), *tried.IMAGES)
     torch.set_num_threads(1)
     rows = [row for row in json.loads(asked.nets.read_text()) if not row["python"] and not row["error"]]
     texts = {(row["repository"], row["path"]): text_of(asked.mirror, row) for row in rows}
@@ -79,12 +85,13 @@ def compared(text: str) -> dict:
     net, error = built(text, phase="TEST")
     if net is None:
         return {"stopped": "in phase TEST: " + error[:400]}
-    shapes = {name: (1, *net.shapes[name][1:]) for name in net.inputs}
+    shapes = {name: (1, *net.shapes[name][1:]) for name in net.inputs if name in net.shapes}
     with contextlib.suppress(Exception):  # a file whose shapes say 4 images again
         net = caffe_net(text, phase="TEST", shapes=shapes)
     with torch.no_grad():
         drawn(net)
         inputs = random_inputs(net, torch.float32)
+        inputs |= {name: torch.zeros(1) for name in net.inputs if name not in inputs}  # that no layer reads
         ours = net(**inputs, blobs=True)
     steps, left_out = readable(net)
     needs = {value for step in steps for value in step.bottoms} - {v for step in steps for v in step.tops}

@@ -105,6 +105,14 @@ def test_the_first_format(kind, inside, v2, messages):
     assert read_fields(layer, message) == []  # all of them are fields of stock Caffe
 
 
+def test_layer_beside_the_first_format_is_ignored():
+    """BVLC's UpgradeV0Net copies only `layers`; UpgradeV1Net refuses both in one file, and so does this."""
+    notes = []
+    (layer,) = upgraded(parse('layer { name: "b" type: "ReLU" }\n' + v0("a", "relu")), "net", notes)
+    assert layer.value("name") == "a"
+    assert notes == ["line 1: `layer` beside Caffe's first format is ignored, as in Caffe"]
+
+
 def test_fields_keep_their_lines():
     """Also of a type that V1 writes in its own place, and of V0, whose fields move into messages."""
     text = """layers {

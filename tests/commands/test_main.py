@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from conftest import ROOT
+from support import python_with_torch
 
 import cuffi.train
 from cuffi.commands import main as program
@@ -117,7 +118,7 @@ def test_without_a_part_of_the_nets_no_layer_is_offered(gone, tmp_path):
     place = tmp_path / "cuffi" / gone
     shutil.rmtree(place) if place.is_dir() else place.unlink()
     command = [sys.executable, "-m", "cuffi", "train", "s.prototxt"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    done = python_with_torch.run(command, tmp_path)
     last = done.stderr.strip().splitlines()[-1]
     name = f"cuffi.{gone.removesuffix('.py')}"
     assert f'{name} is not there, so the installation is not whole: pip install "cuffi-nets==' in last

@@ -1,5 +1,6 @@
-"""8-bit floats on the host, against a search among all values: the nearest one, of two equally near the even one."""
+"""8-bit floats on the host. Each has the nearest value, of two equally near the even one."""
 
+import bisect
 import math
 from fractions import Fraction
 
@@ -62,18 +63,25 @@ FORMATS = {"e4m3": (3, 7), "e5m2": (2, 15)}
 ALL = {name: [value(code, *given) for code in range(256)] for name, given in FORMATS.items()}
 
 
+# The finite codes of each format, with their exact values, which grow with the code.
+FINITE = {
+    name: [(Fraction(v), code) for code, v in enumerate(values[:128]) if math.isfinite(v)]
+    for name, values in ALL.items()
+}
+
+
 def nearest(x: float, name: str, saturate: bool) -> int:
-    """The code of a number, by trying all."""
+    """The code of a number: of the values around it the nearer one, of two equally near the even one."""
     sign = 0x80 if math.copysign(1, x) < 0 else 0
-    finite = {abs(v): code for code, v in enumerate(ALL[name][:128]) if math.isfinite(v)}
-    most = max(finite)
-    step = most - sorted(finite)[-2]
-    beyond = Fraction(most) + Fraction(step) / 2
+    values = FINITE[name]
+    (second, _), (most, last) = values[-2:]
+    beyond = most + (most - second) / 2
     size = abs(x)
-    if math.isinf(size) or Fraction(size) > beyond or (Fraction(size) == beyond and finite[most] % 2):
-        return sign | (finite[most] if saturate else 0x7F if name == "e4m3" else 0x7C)
-    near = min(finite, key=lambda v: (abs(Fraction(v) - Fraction(size)), finite[v] % 2))
-    return sign | finite[near]
+    if math.isinf(size) or size > beyond or (size == beyond and last % 2):
+        return sign | (last if saturate else 0x7F if name == "e4m3" else 0x7C)
+    above = bisect.bisect(values, (size,))
+    around = values[max(above - 1, 0) : above + 1]
+    return sign | min(around, key=lambda v: (abs(v[0] - Fraction(size)), v[1] % 2))[1]
 
 
 def test_all_values(m):

@@ -11,6 +11,7 @@ from support.load import FILL, FILL_DECLARED, RELU6
 
 import cuffi
 from cuffi import CaffeBuildError, CaffeError, CaffeRuntimeError, CaffeTypeError, CaffeValueError, load_inline
+from cuffi.loading.load_inline import OF_CPP
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -169,6 +170,33 @@ def test_builds_for_the_gpu_without_one(monkeypatch, nvcc):
     module = load_inline("relu6", RELU6, arch="sm_80", backends="cuda")
     assert module.layer.backends() == ["cuda"]
     assert b"CUDA sm_80" in (module.layer.folder / "_cuda.abi3.so").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "line, few",
+    [
+        ('y[i] = fmaxf(x[i], FLT_MIN) + min(i, 3) + INT32_MAX; assert(i >= 0); printf("%d", i);', True),
+        ("CUDA_KERNEL_LOOP(k, n) { y[k] = (float)caffe::half(x[k]); }", True),
+        ("y[i] = std::max(x[i], 0.f);", False),
+        ("std::array<float, 2> a = {x[i], 1}; y[i] = a[0];", False),
+    ],
+)
+def test_nvcc_reads_few_headers_of_a_string_that_uses_none(monkeypatch, nvcc, line, few):
+    monkeypatch.setenv("NVCC", nvcc)
+    text = f"__global__ void f(int n, const float* x, float* y) {{ int i = threadIdx.x; if (i < n) {{ {line} }} }}"
+    module = load_inline("headers", text, arch="sm_90", backends="cuda")
+    assert ("CAFFE_FEW_HEADERS" in (module.layer.folder / "prologue.h").read_text()) == few
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["#include <vector>\n", '#include "own.h"\n', "#include <cub/cub.cuh>\n", "using namespace std;\n"],
+)
+def test_others_get_all_headers(head):
+    assert OF_CPP.search(head.encode())
+    assert not OF_CPP.search(
+        b"#include <cuda_runtime.h>\n#include <cuda_fp16.h>\n__global__ void standard() {}"
+    )
 
 
 @pytest.mark.parametrize(

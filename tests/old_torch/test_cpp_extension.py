@@ -7,6 +7,7 @@ import threading
 import pytest
 import torch
 from old_torch.conftest import SOURCES
+from setuptools import Distribution
 
 import cuffi
 from cuffi import CaffeBuildError, CaffeTypeError, CaffeValueError
@@ -213,3 +214,31 @@ def test_an_unknown_operation_is_named():
     with pytest.raises(CaffeBuildError) as raised:
         cuffi.load_inline("unknown", text, functions="f")
     assert re.search(r"unknown\.cpp:1:\d+: error: .*no_such_thing", str(raised.value))
+
+
+def test_folders_of_setup_itself(monkeypatch):
+    """setup(include_dirs=...) is for all extensions of a setup.py."""
+    seen = []
+    monkeypatch.setattr(cpp_extension, "_of_setup", lambda ext: seen.append(ext.include_dirs) or 1 / 0)
+    ext = cpp_extension.CppExtension("x", ["x.cpp"], include_dirs=["own"])
+    command = cpp_extension.BuildExtension(Distribution({"include_dirs": ["all"], "ext_modules": [ext]}))
+    command.ensure_finalized()
+    with pytest.raises(ZeroDivisionError):
+        command.build_extension(ext)
+    assert seen == [["own", "all"]]
+
+
+def test_calls_that_two_schemas_could_take():
+    """C++ has no default for some arguments, or the call would be ambiguous (torch's cpp_no_default_args)."""
+    module = cpp_extension.load_inline("defaults", """
+std::vector<at::Tensor> all(at::Tensor x, at::Tensor w) {
+  auto both = at::std_mean(x);
+  return {x.std(), x.var(), at::var(x, at::IntArrayRef({1}), false), std::get<0>(both), std::get<1>(both),
+          (x > 0).any(), (x > 0).all(), at::any(x, 1), x.clamp(0.1), at::clamp(x, c10::nullopt, 0.5),
+          at::arange(2, 5), at::conv1d(x.view({1, 2, 3}), w)};
+}""", functions="all")  # fmt: skip
+    x, w = torch.randn(2, 3), torch.randn(1, 2, 2)
+    wanted = [x.std(), x.var(), x.var(1, False), *torch.std_mean(x), (x > 0).any(), (x > 0).all(), x.any(1)]
+    wanted += [x.clamp(0.1), x.clamp(max=0.5), torch.arange(2, 5), torch.conv1d(x.view(1, 2, 3), w)]
+    for got, expected in zip(module.all(x, w), wanted, strict=False):
+        torch.testing.assert_close(got, expected)

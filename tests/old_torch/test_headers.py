@@ -24,7 +24,8 @@ def test_all_together_in_a_kernels_file(extensions):
     module = cpp_extension.load_inline("headers", text + "int two() { return 2; }", functions="two")
     assert module.two() == 2
     kernel = text + "__global__ void k(int* x) { CUDA_KERNEL_LOOP(i, 3) x[i] = i; }\n"
-    kernel += "void f(torch::Tensor x) { k<<<1, 32>>>(x.data_ptr<int>()); C10_CUDA_KERNEL_LAUNCH_CHECK(); }"
+    kernel += "using namespace at::cuda::detail;\nvoid f(torch::Tensor x) {\n"
+    kernel += "  k<<<GET_BLOCKS(3), CUDA_NUM_THREADS>>>(x.data_ptr<int>()); C10_CUDA_KERNEL_LAUNCH_CHECK(); }"
     module = cpp_extension.load_inline("kernels", "void f(torch::Tensor x);", kernel, functions="f")
     module.f(x := torch.zeros(3, dtype=torch.int32))
     assert x.tolist() == [0, 1, 2]

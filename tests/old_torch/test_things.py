@@ -143,3 +143,20 @@ def test_an_operator_is_defined_once(operators, extensions):
         match=r"other: .* aten_test_ops::doubled is there already, defined by operators",
     ):
         cpp_extension.load_inline("other", text, is_python_module=False)
+
+
+def test_an_implementation_with_a_key_of_its_own(extensions):
+    """torch::dispatch, and a key before the function. Before, the second function of an operator was left out."""
+    cpp_extension.load_inline("keyed", """
+at::Tensor on_cpu(at::Tensor x) { return x + 1; }
+at::Tensor on_meta(at::Tensor x) { return at::empty({7}, x.options()); }
+TORCH_LIBRARY(aten_test_keys, m) {
+  m.def("f(Tensor x) -> Tensor");
+  m.impl("f", torch::dispatch(c10::DispatchKey::CPU, TORCH_FN(on_cpu)));
+  m.impl("f", torch::dispatch(c10::DeviceType::Meta, &on_meta));
+  m.def("g(Tensor x) -> Tensor");
+  m.impl("g", c10::DispatchKey::CPU, on_cpu);
+  m.impl("g", c10::DispatchKey::Meta, TORCH_FN(on_meta));
+}""", is_python_module=False)  # fmt: skip
+    for f in torch.ops.aten_test_keys.f, torch.ops.aten_test_keys.g:
+        assert f(torch.zeros(2)).tolist() == [1, 1] and f(torch.zeros(2, device="meta")).shape == (7,)

@@ -1,12 +1,12 @@
 """torch's names of operators: one owner each."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from support import python_with_torch
 
 from cuffi.runtime import CaffeValueError
 from cuffi.runtime.named import name_and_library, tell_caches
@@ -79,5 +79,5 @@ def test_a_compiled_program_has_the_backward_of_now(tmp_path):
         (tmp_path / "program.py").write_text(COMPILED.replace("NUMBER", str(number)))
         command = [sys.executable, str(tmp_path / "program.py"), "", str(tmp_path / "__init__.py")]
         environment = os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": ROOT}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        done = python_with_torch.run(command, env=environment)
         assert done.stdout.strip() == f"{number}.0", done.stderr

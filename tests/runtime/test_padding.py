@@ -35,6 +35,16 @@ def test_a_kernel_that_writes_one_element_beside(by, place):
 
 
 @pytest.mark.usefixtures("cache")
+def test_what_the_memory_held_before_is_no_excuse():
+    """A block that was freed may hold the value already that the kernel writes behind the tensor."""
+    module = load_inline("shifted_again", SHIFTED.replace("shifted", "again"), backends="host")
+    x, y = torch.ones(4), torch.zeros(4)
+    ctypes.memmove(y.data_ptr() + 16, b"\x00\x00\x80\x3f", 4)  # 1.0
+    with pytest.raises(CaffeRuntimeError, match="wrote behind its memory's end"):
+        module.again(x, y, 4, 1, 1, 1, 1, 64, 1, 1)
+
+
+@pytest.mark.usefixtures("cache")
 def test_a_write_within_a_larger_memory_is_not_told():
     module = load_inline("shifted_within", SHIFTED, backends="host")
     whole = torch.zeros(5)

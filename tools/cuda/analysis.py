@@ -65,6 +65,7 @@ class Kernel(NamedTuple):
     carries: bool  # the loop's body changes a variable from outside, and a thread's next index would see it
     uses_thread_identity: bool  # threadIdx, __shared__, a barrier ..., maybe in a function that it calls
     meets: bool  # its threads may wait for each other, or see which threads run
+    in_phases: bool  # they meet at __syncthreads() in the kernel's own text, and nowhere else
     asks_as_itself: bool  # it uses threadIdx in its own text only, where this can be a parameter
     in_rows: bool  # nobody sees whether threads of other blocks run between those of one: no atomics, nothing shared
     writes_outside_loop: bool  # may write memory outside the loops, so each thread would write once
@@ -114,7 +115,12 @@ class Unit:
         self.functions = {f.name for s in self.sources for f in s.functions}
         self._code = {f.name for s in self.sources for f in s.functions if not f.is_kernel}
         self._code |= {name for source in self.sources for name in source.classes}
-        self.macros = {macro.tokens[0].text for source in self.sources for macro in source.macros}
+        self.macros: dict[str, list] = {}
+        for macro in (macro for source in self.sources for macro in source.macros):
+            self.macros.setdefault(macro.tokens[0].text, []).extend(macro_body(macro))
+        functions = [f for source in self.sources for f in source.functions]
+        changing = {f.name for f in functions if any("&" in p.type for p in f.parameters)}
+        self.by_value = {f.name for f in functions} - changing
         loose = set().union(*(loose_words(source) for source in self.sources))
         self._loose = self.reachable(loose)
         # What another file defines may ask for its thread, and wait for others.
@@ -170,7 +176,7 @@ class Unit:
     def _in_rows(self, reachable: set[str]) -> bool:
         """Does nobody see the order of blocks, and nothing but the kernel's own text ask for a thread or a block?"""
         elsewhere = self._loose.union(
-            *(self.reachable({name}) for name in reachable & (self._code | self.macros))
+            *(self.reachable({name}) for name in reachable & (self._code | set(self.macros)))
         )
         seen = any(ATOMIC.match(w) or w in ("__shared__", "printf") for w in reachable | self._loose)
         return not seen and not elsewhere & {"threadIdx", "blockIdx"}
@@ -186,7 +192,8 @@ class Unit:
             for word in re.findall(r"[A-Za-z_]\w*", text)
         }
         reachable = self.reachable(words | passed)
-        called = self.reachable(_words(source.lexed, function.head, function.end) | passed)
+        own = _words(source.lexed, function.head, function.end) | passed
+        called = self.reachable(own)
         loops = {word for word in words if LOOP.match(word)}
         body = _Body(self, source, function)
         called_loops = any(LOOP.match(word) for word in self.reachable(words - loops))
@@ -204,6 +211,9 @@ class Unit:
             uses_thread_identity=any(THREAD_IDENTITY.match(word) for word in reachable)
             or bool(reachable & self.foreign),
             meets=not self._knows_all or self._meets(called),
+            in_phases=self._knows_all
+            and "__syncthreads" in own
+            and not self._meets(self.reachable(own - {"__syncthreads"})),
             asks_as_itself=self._asks_as_itself(source, function, called),
             in_rows=self._in_rows(called),
             writes_outside_loop=body.writes_outside_loop,

@@ -13,6 +13,7 @@ the same whenever it is asked.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import NamedTuple
 
 from .conditions import Token
@@ -181,7 +182,7 @@ class _Reader:
     def _is_int(kind: str) -> bool:
         return kind.replace("const", "").strip() == "int"
 
-    def guard(self, macros: set[str]) -> Guard | None:
+    def guard(self, macros: Collection[str]) -> Guard | None:
         tokens, i = self.tokens, self.first
         while i is not None and i < self.last and tokens[i].text in WORDS_OF_NUMBERS:
             i = self._declare(i)
@@ -190,7 +191,7 @@ class _Reader:
         close = self.partner.get(i + 1)
         if close is None or close + 1 >= self.last:
             return None
-        if macros & {token.text for token in tokens[self.first : close]}:
+        if set(macros) & {token.text for token in tokens[self.first : close]}:
             return None
         leaves = [t.text for t in tokens[close + 1 : close + 3]] == ["return", ";"]
         if not leaves and self._end_of_statement(close + 1) != self.last:
@@ -215,7 +216,7 @@ def _has_directives(source: Source, function: Function) -> bool:
     return any(function.body < d.start < function.end for d in (*lexed.directives, *lexed.conditions))
 
 
-def guard_of(source: Source, function: Function, macros: set[str]) -> Guard | None:
+def guard_of(source: Source, function: Function, macros: Collection[str]) -> Guard | None:
     """The guard of a kernel whose threads wait for nobody; None: each thread asks for itself."""
     words = {t.text for t in source.lexed.tokens[slice(*_inside(source, function))]}
     if _has_directives(source, function) or words & {"goto", "static", "__shared__"}:

@@ -34,6 +34,7 @@ from .conditions import ARCH, HOST_BUILD, Directive, Token
 from .guard import counts_along_x, guard_of
 from .launches import Launch
 from .outline import Function, skip_angles, split_commas
+from .phases import phases_of
 from .rewrite import Rewriter, quoted, rewrite_files
 from .source import Source
 from .tokens import macro_body, match_brackets, position_from
@@ -109,6 +110,7 @@ class HostRewriter(Rewriter):
         declared = (EXTERN_CONSTANT.findall(own.text) for own in unit.sources)
         self._declared = {word for texts in declared for text in texts for word in re.findall(r"\w+", text)}
         self._answered: list[tuple[int, int]] = []  # the conditions of guards
+        self._in_phases: set[int] = set()  # the bodies of kernels whose phases are loops
         kernels = {kernel.body: kernel for kernel in unit.kernels(source)}
         for function in source.functions:
             if function.is_kernel:
@@ -126,6 +128,7 @@ class HostRewriter(Rewriter):
                 # A loop of these modes is what g++ vectorises.
                 kernel = kernels.get((function.body, function.end))
                 in_loop = kernel is not None and kernel.mode in ("kRange", "kBlocks")
+                in_loop = in_loop or function.body in self._in_phases
                 to = "::cuda_host::to_vectorised" if in_loop else "::cuda_host::to"
                 for edit in casts(tokens, source.lexed.partner, *within, Within(tokens, function), to):
                     if not any(first <= edit[0] and edit[1] <= last for first, last in self._answered):
@@ -247,6 +250,12 @@ class HostRewriter(Rewriter):
     def _kernel(self, unit: Unit, function: Function, kernel: Kernel):
         # With [=] and mutable each thread has its own copy of the parameters. A `return` ends only that thread.
         mode, identity, closing = kernel.mode, "", "}); "
+        phases = None
+        if mode == "kThreads" and kernel.in_phases and kernel.asks_as_itself and not self.watched:
+            phases = phases_of(self.source, function, unit.macros, unit.by_value)
+        if phases:
+            mode, identity = "kPhases", "CAFFE_HOST_BLOCK"
+            self._in_phases.add(function.body)
         if mode == "kBlocks" and kernel.asks_as_itself:
             identity = "CAFFE_HOST_IDENTITY"
             if not self.watched and kernel.in_rows and counts_along_x(self.source, function):
@@ -264,6 +273,8 @@ class HostRewriter(Rewriter):
         opening = f' ::cuda_host::run<::cuda_host::{mode}>("{function.name}", [=]({identity}) mutable {{'
         opening += self._nothing_left(function)
         self._edit(function.body + 1, function.body + 1, opening)
+        for edit in phases or ():
+            self._edit(*edit)
         self._edit(function.end - 1, function.end - 1, closing)
         if mode == "kRange":
             tokens = self.source.lexed.tokens

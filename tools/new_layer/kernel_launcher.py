@@ -12,7 +12,7 @@ CHECKED_INT = """
 // The kernels count in int, as Caffe did: a number that does not fit is an error, never a wrong index.
 static int checked_int(int64_t number, const char* name) {
   if (number >= 0 && number <= INT32_MAX) return static_cast<int>(number);
-  throw caffe::Error(std::string(name) + ": " + std::to_string(number) + " does not fit the kernel's int");
+  throw caffe::Error("%s: %lld does not fit the kernel's int", name, static_cast<long long>(number));
 }
 """
 
@@ -21,8 +21,7 @@ CHECKED_AS = """
 template <typename Index>
 static Index checked_as(int64_t number, const char* name) {
   if (number == static_cast<Index>(number)) return static_cast<Index>(number);
-  throw caffe::Error(std::string(name) + ": " + std::to_string(number) + " does not fit " +
-                     std::to_string(8 * sizeof(Index)) + " bits");
+  throw caffe::Error("%s: %lld does not fit %zu bits", name, static_cast<long long>(number), 8 * sizeof(Index));
 }
 """
 
@@ -35,7 +34,7 @@ static Type checked_number(double number, const char* name) {
   const double most = Limits::digits < 53 ? static_cast<double>(Limits::max()) : 9007199254740991.;
   const double least = Limits::digits < 53 ? static_cast<double>(Limits::min()) : Limits::is_signed ? -most : 0;
   if (number >= least && number <= most && number == std::floor(number)) return static_cast<Type>(number);
-  throw caffe::Error(std::string(name) + ": " + std::to_string(number) + " is no number of the tensors' type");
+  throw caffe::Error("%s: %f is no number of the tensors' type", name, number);
 }
 """
 

@@ -20,12 +20,15 @@ import re
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypedDict
 
 import torch
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
+from torch import nn
 
 from ...backends import CPU, GPU
 from ...base import CaffeError, CaffeRuntimeError, CaffeValueError
@@ -38,6 +41,7 @@ from ...nets.forks import fork_classes
 from ...nets.net import caffe_net
 from ...nets.net.builder import check_inputs
 from ...nets.net.choice import Options
+from ...nets.net.graph import Spec
 from ...nets.net.needs import Need, needs
 from ...nets.net.net import CaffeNet
 from ...nets.net.onnx import why
@@ -134,6 +138,19 @@ def given(arguments: list[str]) -> tuple[list, list[str]]:
     return of_each_folder(arguments)
 
 
+class Arguments(TypedDict):
+    """Those of caffe_net."""
+
+    layers: list[str]
+    phase: str | None
+    shapes: dict[str, tuple[int, ...]]
+    replace: dict[str, str]
+    ignore: tuple[str, ...]
+    stages: tuple[str, ...]
+    python_layers: bool
+    python_path: tuple[str, ...]
+
+
 class Asked:
     """The options of the command line."""
 
@@ -141,8 +158,8 @@ class Asked:
         environment = os.environ
         folders = [each.layers_dir for each in settings] if settings else map(str, listed())
         self.folders, self.verify = list(folders), verify
-        paths = (environment.get(name) for name in ("PROTOTXT", "WEIGHTS", "CAFFE"))
-        self.prototxt, self.weights, self.caffe = paths
+        self.prototxt, self.weights = environment.get("PROTOTXT", ""), environment.get("WEIGHTS")
+        self.caffe = environment.get("CAFFE", "")
         if verify and self.caffe and settings:
             from .porting import place_for
 
@@ -152,7 +169,7 @@ class Asked:
                 raise CaffeValueError(f"{name}={path}: there is no such file{nearest(path)}")
         shapes = pairs("SHAPES", environment.get("SHAPES", ""))
         self.phase = environment.get("PHASE") or None
-        self.options = {
+        self.options: Arguments = {
             "layers": self.folders,
             "phase": self.phase,
             "shapes": {name: sizes(value) for name, value in shapes},
@@ -187,8 +204,10 @@ class Asked:
 
     def check_inputs(self) -> None:
         """Raise CaffeValueError for wrong inputs of the net, before anything is built."""
+        # Nothing is made here: that there are functions for these types is enough.
+        own: dict[str, Callable[[Spec], nn.Module]] = dict.fromkeys(self.sources, nn.Identity)
         options = Options(folders=Folders(self.folders), shapes=self.options["shapes"])
-        options.ignore, options.types = self.options["ignore"], dict.fromkeys(self.sources)
+        options.ignore, options.types = self.options["ignore"], own
         options.python = str if self.options["python_layers"] else None
         check_inputs(self.prototxt, self.options["replace"], self.states, options)
 
@@ -245,7 +264,8 @@ def show(asked: Asked, console: Console) -> int:
 
 def convert(asked: Asked, console: Console) -> int:
     """Write the net as ONNX, and print the certificate. Returns 0 if every blob agrees."""
-    net = caffe_net(asked.prototxt, asked.weights or None, **asked.options | {"phase": TEST})
+    options: Arguments = {**asked.options, "phase": TEST}
+    net = caffe_net(asked.prototxt, asked.weights or None, **options)
     if not asked.weights:
         vary(net)
     path = os.environ.get("ONNX") or str(Path(asked.prototxt).with_suffix(".onnx"))
@@ -323,7 +343,7 @@ def verify(asked: Asked, console: Console) -> int:
     torch.set_default_dtype(torch.float64)
     ok, found = True, []
     for phase in [asked.phase] if asked.phase else ["TEST", "TRAIN"]:
-        options = asked.options | {"phase": phase}
+        options: Arguments = {**asked.options, "phase": phase}
         with console.status(f"{phase}: loading"):
             # The fork's layers would win.
             known = {name: True for name in asked.needs if fork_classes(name)}

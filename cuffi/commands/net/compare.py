@@ -183,7 +183,8 @@ def _labels(net: CaffeNet) -> dict[str, int]:
         if step.spec.type in ("LSTM", "RNN"):
             counts[step.spec.bottoms[1]] = 2
         if step.spec.type == "Embed":
-            counts[step.spec.bottoms[0]] = net.get_layer(step.key).weight.shape[0]
+            _, weight = blobs_of(net.get_layer(step.key))[0]
+            counts[step.spec.bottoms[0]] = weight.shape[0]
     for top, bottom in reversed(sources.items()):
         if top in counts:
             counts[bottom] = min(counts[top], counts.get(bottom, 1 << 30))

@@ -30,7 +30,8 @@ class Model:
 
     def __init__(self, model, config=""):
         self._net = model if isinstance(model, Net) else readNet(model, config)
-        self._size, self._scale, self._mean = None, 1.0, (0, 0, 0, 0)
+        self._size: tuple[int, ...] = ()
+        self._scale, self._mean = 1.0, (0, 0, 0, 0)
         self._swap, self._crop = False, False
         self._outputs = self._net.getUnconnectedOutLayersNames()
 
@@ -101,7 +102,7 @@ class Model:
 
     def _wants_size(self) -> bool:
         """Is it a Faster R-CNN or an R-FCN?"""
-        return "im_info" in self._net.module.phase.graph.inputs
+        return "im_info" in self._net._loaded().phase.graph.inputs
 
     def _only(self, frame) -> np.ndarray:
         found = self.predict(frame)

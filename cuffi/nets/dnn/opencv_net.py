@@ -65,9 +65,15 @@ def readNetFromCaffe(prototxt, caffeModel=None) -> Net:
             _file(prototxt, ".prototxt", "prototxt") as text,
             _file(caffeModel, ".caffemodel", "caffeModel") as weights,
         ):
+            if text is None:
+                raise CaffeValueError("readNetFromCaffe: prototxt: expected a file, got none")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)
-                types = {name: partial(_registered, name) for name, kinds in registered.items() if kinds}
+                types = {
+                    name: partial(RegisteredLayer, kind=kinds[-1])
+                    for name, kinds in registered.items()
+                    if kinds
+                }
                 # Crop without an offset cuts at 0, as in OpenCV.
                 net = caffe_net(text.name, phase="TEST", crop="stock", types=types)
             if weights is not None:
@@ -107,10 +113,6 @@ def readNet(model, config="", framework="") -> Net:
             f"readNet: expected a .prototxt and a .caffemodel, got {', '.join(map(str, files)) or 'none'}"
         )
     return readNetFromCaffe(texts[0], weights[0] if weights else None)
-
-
-def _registered(layer_type: str, spec, before=None) -> RegisteredLayer:
-    return RegisteredLayer(spec, newest(layer_type), before)
 
 
 class _File:
@@ -230,9 +232,13 @@ class Net:
     # ---------------------------------------------------------------------------------------- layers
 
     def _steps(self) -> list:
+        return self._loaded().phase.graph.steps
+
+    def _loaded(self) -> CaffeNet:
+        """The module. An error if the net is empty."""
         if self.module is None:
             raise wrong("Net: the net is empty: read one with readNetFromCaffe")
-        return self.module.phase.graph.steps
+        return self.module
 
     def getLayerNames(self) -> tuple[str, ...]:
         """The names of the layers, in their order, without the inputs."""
@@ -248,7 +254,7 @@ class Net:
         if layer == "_input" or (isinstance(layer, (int, np.integer)) and layer == 0):
             return Layer(Spec(Node(0), "_input", "", (), tuple(self._input_names())), None)
         step = self._step(layer)
-        return Layer(step.spec, self.module.get_layer(step.key) if step.key else None)
+        return Layer(step.spec, self._loaded().get_layer(step.key) if step.key else None)
 
     def getParam(self, layer, numParam: int = 0) -> np.ndarray:
         """A layer's weights of this number."""
@@ -299,12 +305,12 @@ class Net:
         return sum(step.spec.type == layerType for step in self._steps())
 
     def _input_names(self) -> list[str]:
-        self._steps()
-        return self._names or list(self.module.phase.graph.inputs)
+        inputs = list(self._loaded().phase.graph.inputs)
+        return self._names or inputs
 
     def setInputsNames(self, inputBlobNames) -> None:
         """Give the inputs other names, in their order, for setInput."""
-        own = list(self.module.phase.graph.inputs) if self._steps() else []
+        own = list(self._loaded().phase.graph.inputs) if self._steps() else []
         names = [inputBlobNames] if isinstance(inputBlobNames, str) else list(map(str, inputBlobNames))
         if len(names) > len(own):
             raise wrong(f"setInputsNames: {len(names)} names for {len(own)} inputs")
@@ -331,7 +337,7 @@ class Net:
 
     def _shapes(self, given: list[tuple[int, ...]]) -> list[tuple[list, list]]:
         """The shapes of each layer's inputs and outputs. Inputs without a shape here have the file's."""
-        steps, net = self._steps(), self.module
+        steps, net = self._steps(), self._loaded()
         shapes = dict(net.shapes) | dict(zip(net.phase.graph.inputs, given, strict=False))
         values = list(dict.fromkeys(value for step in steps for value in (*step.bottoms, *step.tops)))
         with apart(net) as twin:
@@ -363,8 +369,7 @@ class Net:
             name: the input's blob; "": the first.
             mean: a number for each channel, or one.
         """
-        self._steps()
-        inputs, names = list(self.module.phase.graph.inputs), self._input_names()
+        inputs, names = list(self._loaded().phase.graph.inputs), self._input_names()
         if name and name not in names:
             raise wrong(f"setInput: no input {name!r}. There are: {', '.join(names) or 'none'}")
         name = inputs[names.index(name)] if name else ""
@@ -384,19 +389,23 @@ class Net:
         """Compute the output of a layer.
 
         Args:
-            outputName: a layer's name; None or "": the last layer; a list of names: their outputs, as a tuple.
+            outputName: a layer's name; None or "": the last layer; a list of names: their outputs, as a tuple, and that
+                of the last layer for an empty one. An array, which OpenCV takes as outputBlobs, is not written.
 
         Returns:
             an array, or a tuple of arrays.
         """
         steps = self._steps()
-        if outputName is None or (isinstance(outputName, str) and not outputName):
-            return self._forward([next(step for step in reversed(steps) if step.key)])[0]
+        last = next(step for step in reversed(steps) if step.key)
+        if isinstance(outputName, np.ndarray):
+            outputName = []
+        if outputName is None or outputName == "":
+            return self._forward([last])[0]
         if isinstance(outputName, str):
             return self._forward([self._step(outputName)])[0]
         if not isinstance(outputName, Iterable):
             raise wrong(f"forward: outputName: expected a name or names, got {describe(outputName)}")
-        return tuple(self._forward([self._step(name) for name in outputName]))
+        return tuple(self._forward([self._step(name) for name in outputName] or [last]))
 
     def forwardAndRetrieve(self, outBlobNames) -> tuple[tuple[np.ndarray, ...], ...]:
         """For each name, a tuple of all of the layer's outputs."""
@@ -434,7 +443,7 @@ class Net:
         began = time.perf_counter()
         try:
             with torch.inference_mode():
-                found = self.module.values_of(values, moved)
+                found = self._loaded().values_of(values, moved)
         except CaffeError as error:
             raise wrong(error) from None
         self._time = time.perf_counter() - began
@@ -442,17 +451,18 @@ class Net:
 
     def _take_registered(self) -> None:
         """Compute by the classes that are registered now."""
+        net = self._loaded()
         for step in self._steps():
-            kind, module = newest(step.spec.type), self.module._modules.get(step.key)
+            kind, module = newest(step.spec.type), net._modules.get(step.key)
             is_own = isinstance(module, RegisteredLayer)
             if module is None or kind is (module.kind if is_own else None):
                 continue
             before = module.before if is_own else module
             if kind is not None:
-                before = _registered(step.spec.type, step.spec, before)
+                before = RegisteredLayer(step.spec, kind, before)
             if before is not None:
-                self.module._modules[step.key] = before
-                self.module._schedules.clear()
+                net._modules[step.key] = before
+                net._schedules.clear()
 
     def _placed(self, value: Tensor) -> Tensor:
         value = value.to(self._device, self._dtype)

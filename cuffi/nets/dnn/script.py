@@ -89,7 +89,7 @@ def _reader(theirs):
     return readNet
 
 
-def run(arguments: list[str], name: str = f"python -m {__package__.partition('.')[0]}.dnn") -> int:
+def run(arguments: list[str], name: str = f"python -m {__name__.partition('.')[0]}.dnn") -> int:
     """`cuffi dnn script.py arguments...`, of Python 2 or 3. Returns the exit status.
 
     Args:

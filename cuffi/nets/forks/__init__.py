@@ -6,10 +6,20 @@ layers, the fields of the prototxt, the numbers of bottoms and tops, or the blob
 
 import functools
 import importlib
+from typing import TypedDict
+
+import torch
 
 from ...base import CaffeValueError
 from ...caffe_files.parameters import plain
 from ..stock import StockDefinition, StockLayer
+
+
+class Placement(TypedDict):
+    """Where and as what a forward makes a tensor: torch.arange(n, **placement)."""
+
+    dtype: torch.dtype
+    device: torch.device | str
 
 
 class ForkLayer(StockLayer):

@@ -39,7 +39,7 @@ def _split(boxes: Tensor) -> tuple[Tensor, Tensor]:
     return (low + high) / 2, high - low
 
 
-def decode(code: int, priors: Tensor, variances: Tensor, offsets: Tensor) -> Tensor:
+def decode(code: int, priors: Tensor, variances: Tensor | float, offsets: Tensor) -> Tensor:
     """Decode offsets from priors to boxes. variances: 1 if the offsets already contain them."""
     offsets = variances * offsets
     if code == CORNER:
@@ -151,10 +151,3 @@ def _limits(threshold: float, eta: float) -> list[float]:
     while eta < 1 and limits[-1] > 0.5:
         limits.append(limits[-1] * eta)
     return limits
-
-
-def refuse_rows(layer, wrong: torch.Tensor, words: str) -> None:
-    """CaffeValueError if a row is wrong by its values. A graph, compiled or captured, does not ask for these."""
-    captured = wrong.is_cuda and torch.cuda.is_current_stream_capturing()
-    if not (torch.compiler.is_compiling() or captured):
-        layer.check(not bool(wrong.any()), words)

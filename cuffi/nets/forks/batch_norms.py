@@ -6,6 +6,7 @@ BatchNorm: BatchNorm as NVCaffe has it, with its scale and bias.
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from ...base import CaffeValueError
 from ..net.fillers import constant
@@ -41,6 +42,8 @@ class SegNetBN(ForkLayer):
     variant = "segnet"
     tops = (1, 3)
     blobs = ("scale", "shift")
+    scale: Tensor
+    shift: Tensor
 
     @classmethod
     def fits(cls, definition):
@@ -87,6 +90,10 @@ class PSPNetBN(ForkLayer):
     variant = "pspnet"
     blobs = ("slope", "bias", "mean", "variance")
     statistics = ("mean", "variance")
+    slope: Tensor
+    bias: Tensor
+    mean: Tensor
+    variance: Tensor
 
     @classmethod
     def fits(cls, definition):
@@ -137,6 +144,10 @@ class BatchNorm(ForkLayer):
     source = "NVIDIA/caffe"
     blobs = ("mean", "variance", "factor", "scale", "bias")
     statistics = ("mean", "variance", "factor")
+    mean: Tensor
+    variance: Tensor
+    scale: Tensor
+    bias: Tensor
     understands = ("batch_norm_param.scale_bias",)
     kept = ("calls",)
 

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from . import ForkLayer
-from ._boxes import overlap_in_pixels, refuse_rows, suppressed
+from ._boxes import overlap_in_pixels, suppressed
 
 # --------------------------------------------------------------------------------------------- DecodeBBox
 
@@ -159,7 +159,7 @@ class FrcnnOutput(ForkLayer):
 
     @torch.no_grad()
     def forward(self, chances, offsets, regions, size):
-        refuse_rows(self, regions.flatten(1)[:, 0] != 0, "a region is of another image than the first")
+        self.check_rows(regions.flatten(1)[:, 0] != 0, "a region is of another image than the first")
         wide = torch.promote_types(offsets.dtype, torch.float32)
         chances = chances.to(wide).flatten(1)[:, 1:].t()  # [classes, n]
         boxes = self.boxes(

@@ -34,10 +34,10 @@ class ConvolutionDepthwise(ForkLayer, Convolution):
         p.num_output, p.group = max(p.num_output, 1), 1
         super().__init__(definition)
 
-    def setup(self, x):
+    def setup(self, x, *others):
         self.check(len(x) == 4, f"a bottom [num, channels, height, width] is needed, not {list(x)}")
         self.num_output = self.group = x[1]
-        super().setup(x)
+        super().setup(x, *others)
 
 
 # -------------------------------------------------------------------------------------------------- ReLU6

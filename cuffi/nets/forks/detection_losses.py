@@ -99,6 +99,7 @@ class DetectionLoss(_Detection):
         weights = self.weights(wanted[:, 5], is_object, kept)
         terms = terms_of(self, scores, own)
         counts = valid & ((own != 0) | kept)
+        refuse_labels(self, own, counts)
         classes = torch.where(counts, terms * weights, 0).sum() / counts.sum().clamp(min=1)
         found = self.is_valid(labels) & is_object
         difference = bounded(self, offsets) - targets(self, boxes, self.along(self.field, boxes))
@@ -181,8 +182,14 @@ def accuracy(layer, hits, own, negative):
     return torch.stack([_mean(hits, counts), _mean(hits, counts & (own != 0))]).reshape(1, 1, 1, 2)
 
 
+def refuse_labels(layer, own, counts):
+    """CaffeValueError if a cell that counts has a label that is no class."""
+    wrong = counts & ((own < 0) | (own >= layer.classes))
+    layer.check_rows(wrong, f"a label is not one of {layer.classes} classes")
+
+
 def terms_of(layer, scores, own):
-    """The softmax loss of each cell."""
+    """The softmax loss of each cell, with the nearest class's for a label that is none."""
     return capped(-scores.log_softmax(1).gather(1, own.clamp(0, layer.classes - 1)[:, None])[:, 0])
 
 
@@ -341,6 +348,7 @@ class DetectionGroupLoss(_Group):
             kept = self.sampled(hard, labels > 0, negative)
             weights = self.weights(labels > 0, kept, terms)
         counts = self.is_valid(own) & kept
+        refuse_labels(self, own, counts)
         classes = torch.where(counts, terms * weights, 0).sum() / counts.sum().clamp(min=1)
         found = self.is_valid(labels) & (labels != 0) & kept
         boxes = wanted[:, 1:5].detach()

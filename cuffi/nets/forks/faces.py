@@ -7,6 +7,8 @@ MarginInnerProduct: scores with an angular margin (SphereFace).
 import math
 
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from . import ForkLayer
 
@@ -24,6 +26,7 @@ class CenterLoss(ForkLayer):
     source = "ydwen/caffe-face"
     bottoms = (2, 2)
     blobs = ("center",)
+    center: Tensor
     is_loss = True
 
     def __init__(self, definition):
@@ -54,14 +57,14 @@ class CenterLoss(ForkLayer):
 class _CenterLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, center, labels):
-        distance = x - center[labels]
+        distance = x - F.embedding(labels, center)
         ctx.save_for_backward(distance, labels)
         ctx.count = len(center)
         return distance.square().sum() / (2 * len(x))
 
     @staticmethod
-    def backward(ctx, gradient):
-        distance, labels = ctx.saved_tensors
+    def backward(ctx, *gradients):
+        (gradient,), (distance, labels) = gradients, ctx.saved_tensors
         number = torch.zeros(ctx.count, device=labels.device, dtype=distance.dtype)
         number = number.index_add(0, labels, torch.ones_like(labels, dtype=distance.dtype))
         sums = distance.new_zeros(ctx.count, distance.shape[1]).index_add(0, labels, -distance)
@@ -87,6 +90,8 @@ class MarginInnerProduct(ForkLayer):
     source = "wy1iu/sphereface"
     bottoms, tops = (2, 2), (1, 2)
     blobs = ("weight",)
+    weight: Tensor
+    forwards: Tensor
 
     def __init__(self, definition):
         super().__init__(definition)
@@ -161,9 +166,9 @@ class _Scores(torch.autograd.Function):
         return top.scatter_add(1, labels, more.to(top.dtype))
 
     @staticmethod
-    def backward(ctx, gradient):
+    def backward(ctx, *gradients):
         x, weight, labels, share, length, cosine = ctx.saved_tensors
-        wide, gradient = x.to(weight.dtype), gradient.to(weight.dtype)  # autocast may have narrowed them
+        wide, gradient = x.to(weight.dtype), gradients[0].to(weight.dtype)  # autocast may have narrowed them
         own = gradient @ weight
         if ctx.margin > 1:
             value, slope = psi(cosine, ctx.margin)

@@ -10,7 +10,7 @@ SafeInv: 1 / x without infinity.
 import torch
 import torch.nn.functional as F
 
-from ..stock.pooling import Pooling
+from ..stock.pooling import pair
 from ..stock.shapes import Crop
 from . import ForkLayer
 
@@ -48,7 +48,9 @@ class Interp(ForkLayer):
                 size = (size - 1) // self.shrink + 1
             if self.zoom:
                 size = (size - 1) * self.zoom + 1
-            sizes.append(size if self.shrink or self.zoom else self.size[i])
+            if self.size is not None and not (self.shrink or self.zoom):
+                size = self.size[i]
+            sizes.append(size)
         return sizes
 
     def setup(self, x):
@@ -156,11 +158,8 @@ class Depooling(ForkLayer):
         )
         index = extra.get("pooling_param.mask_index_type", "GLOBAL")
         self.check(index == "GLOBAL", "mask_index_type: only GLOBAL is known")
-        self.kernel = Pooling._pair(self, p, "kernel", "kernel_size", 0)
-        self.stride, self.pad = (
-            Pooling._pair(self, p, "stride", "stride", 1),
-            Pooling._pair(self, p, "pad", "pad", 0),
-        )
+        self.kernel = pair(self, p, "kernel", "kernel_size", 0)
+        self.stride, self.pad = pair(self, p, "stride", "stride", 1), pair(self, p, "pad", "pad", 0)
         self.check(min(*self.kernel, *self.stride) > 0, "kernel and stride: expected more than 0")
         both = extra.get("pooling_param.fix", "-1")
         fixed = [int(extra.get(f"pooling_param.fix_{axis}", both)) for axis in "yx"]

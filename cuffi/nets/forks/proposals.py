@@ -8,8 +8,8 @@ import math
 
 import torch
 
-from . import ForkLayer
-from ._boxes import overlap, overlap_in_pixels, refuse_rows, suppressed
+from . import ForkLayer, Placement
+from ._boxes import overlap, overlap_in_pixels, suppressed
 
 # --------------------------------------------------------------------------- BoxGroupOutput and BoxOutput
 
@@ -89,9 +89,10 @@ class BoxGroupOutput(ForkLayer):
     def boxes(self, group, offsets):
         """The boxes of a map, cut to the image."""
         (widths, heights, stride), (rows, columns) = group, offsets.shape[2:]
-        wide = {"dtype": torch.promote_types(offsets.dtype, torch.float32), "device": offsets.device}
+        kind = torch.promote_types(offsets.dtype, torch.float32)
+        wide: Placement = {"dtype": kind, "device": offsets.device}
         count, field = len(widths), torch.tensor((widths, heights), **wide).t()[:, :, None, None]
-        given = offsets.to(wide["dtype"]).reshape(-1, count, 4, rows, columns)
+        given = offsets.to(kind).reshape(-1, count, 4, rows, columns)
         given = (
             given * torch.tensor(self.std, **wide)[:, None, None]
             + torch.tensor(self.mean, **wide)[:, None, None]
@@ -197,7 +198,7 @@ class ProposalTarget(ForkLayer):
         self.mean, self.std = (
             (tuple(norm.bbox_mean), tuple(norm.bbox_std)) if both else ((0.0,) * 4, (1.0,) * 4)
         )
-        self.slots = p.cls_num if norm.cls_aware else 2
+        self.cls_aware, self.slots = norm.cls_aware, p.cls_num if norm.cls_aware else 2
         self.batch, self.images, self.image = p.batch_size, p.num_img_per_batch, (p.img_width, p.img_height)
         self.share, self.object, self.background = p.fg_fraction, p.fg_thr, (p.bg_thr_lw, p.bg_thr_hg)
         self.learns, self.iou_weighted = (p.bbox_thr_lw, p.bbox_thr_hg), p.iou_weighted
@@ -232,10 +233,11 @@ class ProposalTarget(ForkLayer):
         matched = torch.cat((matched[chosen], matched.new_full((len(drawn),), len(boxes))))
         is_object = torch.arange(len(rows), device=rows.device) < count
         boxes = torch.cat((boxes, boxes.new_zeros(1, boxes.shape[1])))[matched]
-        refuse_rows(self, regions[:, 0] >= self.images, "a region's item is not below num_img_per_batch")
-        refuse_rows(
-            self, is_object & (boxes[:, 5].trunc() <= 0), "the label of an object's box is not above 0"
-        )
+        self.check_rows(regions[:, 0] >= self.images, "a region's item is not below num_img_per_batch")
+        self.check_rows(is_object & (boxes[:, 5].trunc() <= 0), "the label of an object's box is not above 0")
+        if self.cls_aware:
+            wrong = is_object & (boxes[:, 5].trunc() >= self.slots)
+            self.check_rows(wrong, "the label of an object's box is not below cls_num")
         tops = self.tops_of(rows, boxes, overlaps, is_object)
         return tuple(top.flatten(1)[..., None, None] for top in tops)[: self.top_count]
 
@@ -357,10 +359,12 @@ class BboxAccuracy(ForkLayer):
     def forward(self, offsets, regions, boxes):
         wide = torch.promote_types(offsets.dtype, torch.float32)
         offsets, regions, boxes = (bottom.to(wide).flatten(1) for bottom in (offsets, regions, boxes))
-        labels = boxes[:, 0].long()
+        labels = boxes[:, 0].long() if self.cls_aware else boxes[:, 0].long().clamp(max=1)
         near = boxes[:, 5] <= 0.975
         counts, count = (labels > 0) & near, ((boxes[:, 0] > 0) & near).sum()
-        slot = labels.clamp(0, offsets.shape[1] // 4 - 1 if self.cls_aware else 1)
+        slots = offsets.shape[1] // 4 if self.cls_aware else 2
+        self.check_rows(counts & (labels >= slots), f"the label of a box is not one of {slots} classes")
+        slot = labels.clamp(0, slots - 1)
         own = offsets.unflatten(1, (-1, 4)).gather(1, slot[:, None, None].expand(-1, 1, 4))[:, 0]
         own = own * own.new_tensor(self.std) + own.new_tensor(self.mean)
         size = regions[:, 3:] - regions[:, 1:3] + 1

@@ -66,7 +66,8 @@ class ROIPooling(ForkLayer):
             fields = {"pooled_shape": self.pooled, "spatial_scale": self.scale}
             return torch.onnx.ops.symbolic("MaxRoiPool", (x, regions), fields, dtype=x.dtype, shape=shape)
         if x.is_cuda and not torch.compiler.is_compiling() and (roi_pool := _of_torchvision()):
-            wide = torch.promote_types(x.dtype, regions.dtype)
+            item, wide = regions[:, 0].trunc(), torch.promote_types(x.dtype, regions.dtype)
+            self.check_rows(~((item >= 0) & (item < len(x))), f"the item of a region is not one of {len(x)}")
             return roi_pool(x.to(wide), regions.to(wide), self.scale, *self.pooled)[0].to(x.dtype)
         return self.by_bags(x, regions)
 
@@ -185,7 +186,7 @@ class ROIAlign(ForkLayer):
         pixels = x.permute(0, 2, 3, 1).reshape(-1, x.shape[1])
 
         def at(row, column):
-            return pixels[image + (row * width)[:, :, None] + column[:, None, :]]
+            return F.embedding(image + (row * width)[:, :, None] + column[:, None, :], pixels)
 
         below, right = down.to(x.dtype)[:, :, None, None], across.to(x.dtype)[:, None, :, None]
         y1, x1 = (y + 1).clamp(max=height - 1), (x_ + 1).clamp(max=width - 1)
@@ -382,7 +383,7 @@ class BoxAnnotatorOHEM(ForkLayer):
     @torch.no_grad()
     def forward(self, regions, losses, labels, weights):
         item, loss = regions[:, 0].reshape(-1).trunc(), losses.reshape(-1)
-        _boxes.refuse_rows(self, item < 0, "the item of a region is negative")
+        self.check_rows(item < 0, "the item of a region is negative")
         order = loss.argsort(descending=True, stable=True)
         order = order[item[order].argsort(stable=True)]  # by image, then by loss
         sorted_items = item[order]

@@ -12,9 +12,10 @@ from math import sqrt
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from ..net.fillers import constant
-from . import ForkLayer
+from . import ForkLayer, Placement
 from ._boxes import decode, priors_of, suppressed
 
 # ---------------------------------------------------------------------------------------------- Normalize
@@ -30,6 +31,7 @@ class Normalize(ForkLayer):
     source = "weiliu89/caffe, ssd"
     native = "normalize"
     blobs = ("scale",)
+    scale: Tensor
 
     def __init__(self, definition):
         super().__init__(definition)
@@ -68,8 +70,8 @@ class _Scaled(torch.autograd.Function):
         return (x * inverse).to(x.dtype) * scale
 
     @staticmethod
-    def backward(ctx, gradient):
-        x, inverse, scale = ctx.saved_tensors
+    def backward(ctx, *gradients):
+        (gradient,), (x, inverse, scale) = gradients, ctx.saved_tensors
         unit = x * inverse
         of_x = of_scale = None
         if ctx.needs_input_grad[0]:
@@ -194,14 +196,14 @@ class PriorBox(ForkLayer):
     def top_shapes(self, x, *image):
         return [(1, 2, x[2] * x[3] * len(self.sizes) * 4)]
 
-    def forward(self, x, image=None):
+    def forward(self, x, *image):
         # In half precision a box would be wrong by a pixel. A GPU would wait for each of these small operators: it gets
         # the result. A compiler joins them.
         device = x.device
         own = device if torch.compiler.is_compiling() else "cpu"
-        wide = {"dtype": torch.promote_types(x.dtype, torch.float32), "device": own}
+        wide: Placement = {"dtype": torch.promote_types(x.dtype, torch.float32), "device": own}
         rows, columns = x.shape[2:]
-        height, width = image.shape[2:] if 0 in self.image else self.image
+        height, width = image[0].shape[2:] if 0 in self.image else self.image
         down, across = self.step if 0 not in self.step else (height / rows, width / columns)
         y = ((torch.arange(rows, **wide) + self.offset) * (down / height)).reshape(-1, 1, 1)
         x = ((torch.arange(columns, **wide) + self.offset) * (across / width)).reshape(1, -1, 1)

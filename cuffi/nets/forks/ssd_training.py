@@ -10,9 +10,9 @@ import math
 import torch
 import torch.nn.functional as F
 
-from ..stock.losses import VALID, capped, check_labels, normalization, normalizer
+from ..stock.losses import NONE_IGNORED, VALID, capped, check_labels, normalization, normalizer
 from . import ForkLayer
-from ._boxes import decode, encode, overlap, overlap_in_pixels, priors_of, refuse_rows
+from ._boxes import decode, encode, overlap, overlap_in_pixels, priors_of
 
 # ------------------------------------------------------------------------------------------- MultiBoxLoss
 
@@ -87,7 +87,7 @@ class MultiBoxLoss(ForkLayer):
         with torch.no_grad():
             boxes = boxes.to(wide).reshape(-1, 8)
             of_background = (boxes[:, 0].trunc() != -1) & (boxes[:, 1].trunc() == self.background)
-            refuse_rows(self, of_background, "a box has background_label_id as its label")
+            self.check_rows(of_background, "a box has background_label_id as its label")
             match, best = self.matches(priors, variances, offsets, boxes)
             box = boxes[match.clamp(min=0)] if len(boxes) else boxes.new_zeros(*match.shape, 8)
             labels = torch.full_like(box[..., 1], self.background + 1) if self.agnostic else box[..., 1]
@@ -152,6 +152,7 @@ class MultiBoxLoss(ForkLayer):
     def terms(self, scores, labels):
         """The loss of each prior's scores."""
         if self.logistic:
+            self.check_rows((labels < 0) | (labels >= self.classes), "a box's label is not below num_classes")
             wanted = F.one_hot(labels, self.classes).to(scores.dtype)
             return F.binary_cross_entropy_with_logits(scores, wanted, reduction="none").sum(-1)
         terms = F.cross_entropy(scores.flatten(0, 1), labels.flatten(), reduction="none").reshape(
@@ -251,7 +252,7 @@ class FocalLoss(ForkLayer):
     def forward(self, scores, labels):
         classes = scores.movedim(self.dim, 1)
         labels = labels.reshape(classes.shape[:1] + classes.shape[2:]).long()
-        ignored = -100 if self.ignore_label is None else self.ignore_label
+        ignored = NONE_IGNORED if self.ignore_label is None else self.ignore_label
         surprise = F.cross_entropy(classes, labels, reduction="none", ignore_index=ignored)
         terms = self.alpha * (-torch.expm1(-surprise)) ** self.gamma * surprise
         valid = labels.numel() if self.ignore_label is None else (labels != ignored).sum()
@@ -307,7 +308,7 @@ class DetectionEvaluate(ForkLayer):
         boxes = torch.cat((torch.where(counted, boxes[:, 0], -1)[:, None], boxes[:, 1:]), 1)
         for rows in (found, boxes):
             of_background = (rows[:, 0] != -1) & (rows[:, 1] == self.background)
-            refuse_rows(self, of_background, "a row has background_label_id as its label")
+            self.check_rows(of_background, "a row has background_label_id as its label")
         boxes = torch.cat((boxes, boxes.new_full((1, 8), -1)))  # of no item, as those are that do not count
         found = found[(found[:, 0] != -1) & (found[:, 1] != -1)]
         same = (found[:, None, 0] == boxes[:, 0]) & (found[:, None, 1] == boxes[:, 1])
@@ -354,16 +355,16 @@ class OfCascadeRCNN(DetectionEvaluate):
     bottoms = (3, 3)
     overlap = staticmethod(overlap_in_pixels)
 
-    def agree(self, found, boxes, sizes):
+    def agree(self, found, boxes, *sizes):
         self.check(
             found[1:2] == (7,) and boxes[1:2] == (8,), "rows of 7 and 8 are needed: {}, {}", found, boxes
         )
 
-    def top_shapes(self, found, boxes, sizes):
+    def top_shapes(self, found, boxes, *sizes):
         return [(len(self.labels) + found[0], 5, 1, 1)]
 
     @torch.no_grad()
-    def forward(self, found, boxes, sizes):
+    def forward(self, found, boxes, *sizes):
         found, boxes = found.reshape(-1, 7), boxes.reshape(-1, 8)
         found = found[:, [0, 5, 6, 1, 2, 3, 4]]
         boxes = boxes[:, [0, 5, 6, 1, 2, 3, 4, 7]]

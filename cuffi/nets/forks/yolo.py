@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import ForkLayer
+from . import ForkLayer, Placement
 from ._boxes import suppressed
 
 # ------------------------------------------------------------------------------------------------ Anchors
@@ -57,7 +57,7 @@ class Anchors:
     def boxes(self, cells: Tensor) -> Tensor:
         """The boxes [N, h, w, anchors, 4] as centre and size, in fractions of the image."""
         down, across = cells.shape[1:3]
-        where = {"device": cells.device, "dtype": cells.dtype}
+        where: Placement = {"device": cells.device, "dtype": cells.dtype}
         y, x = torch.arange(down, **where)[:, None, None], torch.arange(across, **where)[:, None]
         size = cells.new_tensor((across, down))
         corner = torch.stack(torch.broadcast_tensors(x, y), -1)
@@ -109,7 +109,9 @@ class Yolov3(ForkLayer):
     """YOLO v3's loss for one map: the sum of the squared errors of its cells, for each item.
 
     Bottoms: the map [N, num * (5 + num_class), h, w] and boxes [N, 300, 5], rows (class, x, y, width, height) in
-    fractions of the image, up to the first row with x 0. A box is assigned to the cell of its centre, with the anchor
+    fractions of the image. The boxes of an item end before the first row with width 0, and those that an anchor may
+    overlap before the first with x 0, too. A box whose centre is outside of the image is left out: the source counts it
+    in another cell, or writes outside of its memory. A box is assigned to the cell of its centre, with the anchor
     most similar in size, and with the map's anchors whose overlap is more than iou_thresh. The errors of an assigned
     anchor are its distance to the box, times coord_scale * (2 - area); 1 minus the objectness; and the difference of
     the class probabilities to 1 for the box's class and to 0 for others (nearer to 0.5 with label_smooth_eps). If
@@ -167,8 +169,7 @@ class Yolov3(ForkLayer):
         """The error of each value of the cells [N, h, w, anchors, 5 + classes]."""
         values = cells.sigmoid()
         values[..., 2:4] = cells[..., 2:4]
-        valid = _valid(boxes)
-        last, classes = self.answers(boxes, valid, values)
+        last, classes = self.answers(boxes, values)
         box = _taken(boxes, last)
         scale = (self.coord_scale * (2 - box[..., 3] * box[..., 4]))[..., None]
         answer = (
@@ -177,13 +178,13 @@ class Yolov3(ForkLayer):
             self.class_scale * (values[..., 5:] - classes * (1 - self.smooth) - 0.5 * self.smooth),
         )
         other = torch.zeros_like(values)
-        other[..., 4] = torch.where(self.is_near(cells, boxes, valid), 0, values[..., 4])
+        other[..., 4] = torch.where(self.is_near(cells, boxes), 0, values[..., 4])
         return torch.where((last >= 0)[..., None], torch.cat(answer, -1), other)
 
-    def is_near(self, cells, boxes, valid):
+    def is_near(self, cells, boxes):
         """Which anchors overlap a box by more than thresh: [N, h, w, anchors]."""
         overlaps = overlap_by_centre(self.anchors.boxes(cells).flatten(1, 3), boxes[..., 1:])
-        most = torch.where(valid[:, None], overlaps.nan_to_num(0), 0).amax(2)
+        most = torch.where(_before(boxes[..., 1])[:, None], overlaps.nan_to_num(0), 0).amax(2)
         return (most > self.near).reshape(cells.shape[:4])
 
     def targets(self, box):
@@ -197,19 +198,22 @@ class Yolov3(ForkLayer):
             (box[..., 1:3] * size - corner, (box[..., 3:] * size * self.anchors.scale / own).log()), -1
         )
 
-    def answers(self, boxes, valid, values):
+    def answers(self, boxes, values):
         """The last box assigned to each anchor of each cell, or -1, and the classes of all its boxes."""
         down, across, count = values.shape[1:4]
         column, row = (boxes[..., 1:3] * boxes.new_tensor((across, down))).long().unbind(-1)
         inside = (column >= 0) & (column < across) & (row >= 0) & (row < down)
-        fits = self.fitting(boxes, values.shape) & (valid & inside)[..., None]  # [N, 300, anchors]
+        counts, label = inside & _before(boxes[..., 3]), boxes[..., :1].long()
+        wrong = counts[..., None] & ((label < 0) | (label >= self.classes))
+        self.check_rows(wrong, f"the class of a box is not one of {self.classes}")
+        fits = self.fitting(boxes, values.shape) & counts[..., None]  # [N, 300, anchors]
         places = down * across * count
         anchor = torch.arange(count, device=boxes.device)
         place = ((row * across + column)[..., None] * count + anchor).where(fits, places)
         number = torch.arange(boxes.shape[1], device=boxes.device)[:, None].expand(place.shape).flatten(1)
         last = number.new_full((len(boxes), places + 1), -1)
         last = last.scatter_reduce(1, place.flatten(1), number, "amax")[:, :-1]
-        at = (place * self.classes + boxes[..., :1].long()).flatten(1)
+        at = (place * self.classes + label.clamp(0, self.classes - 1)).flatten(1)
         classes = values.new_zeros(len(boxes), (places + 1) * self.classes).scatter(1, at, 1.0)
         classes = classes[:, : places * self.classes]
         return last.reshape(values.shape[:4]), classes.reshape(*values.shape[:4], self.classes)
@@ -219,7 +223,8 @@ class Yolov3(ForkLayer):
         scale = boxes.new_tensor((shape[2], shape[1])) * self.anchors.scale
         sizes = boxes.new_tensor(self.anchors.every) / scale
         alike = self.alike_by(boxes, sizes)
-        best = alike.argmax(2, keepdim=True)
+        most, best = alike.max(2, keepdim=True)
+        best = torch.where(most > 0, best, -1)  # a box without a height is like none
         mask = torch.tensor(self.anchors.mask, device=boxes.device)
         is_best = mask == best
         # The fork uses the best anchor's number in the mask as a number among all anchors.
@@ -231,9 +236,9 @@ class Yolov3(ForkLayer):
         return overlap_by_centre(_centred(boxes[..., 3:]), _centred(sizes).expand(len(boxes), -1, -1))
 
 
-def _valid(boxes):
-    """Which rows are boxes: those before the first row with x 0."""
-    return (boxes[..., 1] != 0).long().cumprod(1).bool()
+def _before(values):
+    """Which rows are boxes: those before the first with 0."""
+    return (values != 0).long().cumprod(1).bool()
 
 
 def _taken(boxes, numbers):
@@ -278,8 +283,8 @@ class RegionLoss(Yolov3):
 
     def lacks(self, cells, boxes):
         places, size, chance = cells[..., :2].sigmoid(), cells[..., 2:4], cells[..., 4:5].sigmoid()
-        valid, slope = _valid(boxes), chance * (1 - chance)
-        last, _ = self.answers(boxes, valid, cells)
+        slope = chance * (1 - chance)
+        last, _ = self.answers(boxes, cells)
         box = _taken(boxes, last)
         wanted = 1.0
         if self.rescore:
@@ -295,7 +300,7 @@ class RegionLoss(Yolov3):
             self.class_scale * (cells[..., 5:].softmax(-1) - is_class),
         )
         other = torch.zeros_like(cells)
-        near = self.is_near(cells, boxes, valid)[..., None]
+        near = self.is_near(cells, boxes)[..., None]
         other[..., 4:5] = torch.where(near, 0, self.other_scale * chance * slope)
         return torch.where((last >= 0)[..., None], torch.cat(answer, -1), other)
 

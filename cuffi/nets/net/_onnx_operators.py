@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,7 +28,9 @@ def _(boxes: Tensor, valid: Tensor, threshold: float) -> Tensor:
 @functools.cache
 def translations() -> dict:
     """By torch operator: the function in ONNX's operators that computes it."""
-    from onnxscript import opset18 as op
+    from onnxscript import opset18
+
+    op: Any = opset18  # its annotations do not let an operator take what another one returns
 
     def boxes_kept(boxes, valid, threshold: float):
         # Lists of boxes, the best first: [lists, n, 4]. Scores are n, n - 1, ... 1, and 0 where a box is not valid.

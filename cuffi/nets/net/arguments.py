@@ -49,7 +49,7 @@ def paths(name: str, value) -> list[str]:
     return [path_of(f"caffe_net: {name}", one) for one in several]
 
 
-def mapping(name: str, value, kind: type, what: str) -> dict:
+def mapping(name: str, value, kind: type | tuple[type, ...], what: str) -> dict:
     """None, or a dict from strings to values of a kind."""
     if value is None:
         return {}

@@ -177,6 +177,9 @@ class Layer:
     """caffe.Layer: the base of Python layers. Bottoms and tops are lists of blobs."""
 
     type = "Python"
+    blobs: BlobVec
+    param_str: str
+    phase: Phase
 
     def __init__(self, *_):
         pass

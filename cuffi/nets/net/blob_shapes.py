@@ -6,9 +6,9 @@ import contextlib
 import logging
 import threading
 from collections.abc import Container
+from typing import Any
 
 import torch
-from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ...base import CaffeError
@@ -49,7 +49,8 @@ class _Inference:
 
     def __init__(self, net: CaffeNet, said: Container[str], options: Options, report: Report):
         self.net, self.said, self.options, self.report = net, said, options, report
-        self.modules = {spec: net.get_layer(key) for key, spec in net.specs.items()}
+        # nn.Modules. Those that are no StockLayer have a top_shapes of their own.
+        self.modules: dict[Spec, Any] = {spec: net.get_layer(key) for key, spec in net.specs.items()}
         self.tops: dict[tuple, list[Shape]] = {}  # by a module and its bottoms' shapes
         self.fake = FakeTensorMode(allow_non_fake_inputs=True)
 
@@ -91,7 +92,7 @@ class _Inference:
                 return f". The shape of input {blob!r} was guessed from its data layer: shapes={{{blob!r}: (...)}}"
         return ""
 
-    def _top_shapes(self, step: Step, module: nn.Module, bottoms, graph: Graph) -> list[Shape]:
+    def _top_shapes(self, step: Step, module: Any, bottoms, graph: Graph) -> list[Shape]:
         if not isinstance(module, StockLayer):
             return self._ported_top_shapes(step.spec, module, bottoms)
         if not module.is_set_up:
@@ -114,7 +115,7 @@ class _Inference:
             self.tops[key] = [tuple(top.shape) for top in tops]
         return self.tops[key]
 
-    def _ported_top_shapes(self, spec: Spec, module: nn.Module, bottoms) -> list[Shape]:
+    def _ported_top_shapes(self, spec: Spec, module: Any, bottoms) -> list[Shape]:
         """By the layer's own SetUp and Reshape. If it fails though the file computes it in place, it is tried so."""
         try:
             return module.top_shapes(*bottoms)
@@ -122,7 +123,7 @@ class _Inference:
             ported = self.options.folders.find(spec.type)
             if ported is None or not (is_ported(module) and module.definition.apart):
                 raise
-            other = ported_module(spec, ported, self.net.path, in_place=True).train(module.training)
+            other: Any = ported_module(spec, ported, self.net.path, in_place=True).train(module.training)
             with contextlib.suppress(CaffeError):
                 shapes = other.top_shapes(*bottoms)
                 self.modules[spec] = other

@@ -182,6 +182,10 @@ def _extra(kind, unknown: list[Unknown]) -> dict[str, str]:
     found: dict[str, str] = {}
     for one in unknown:
         if one.path in kind.understands:
+            if isinstance(one.value, Node):
+                raise CaffeValueError(
+                    f"line {one.line}: {one.path}: expected a value, got a message in braces"
+                )
             found[one.path] = (
                 f"{found[one.path]} {unquoted(one.value)}" if one.path in found else unquoted(one.value)
             )

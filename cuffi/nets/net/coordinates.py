@@ -52,8 +52,7 @@ def _ancestors(value, makers: dict, modules: dict, axis: int) -> dict[Any, Map]:
     while waiting:
         current = waiting.pop(0)
         step = makers.get(current)
-        own = map_of(step, modules, axis) if step is not None else None
-        if own is None:
+        if step is None or (own := map_of(step, modules, axis)) is None:
             continue
         scale, shift = found[current]
         for bottom in step.bottoms[:1] if step.spec.type in _CROPS else step.bottoms:

@@ -23,7 +23,7 @@ from ..stock.convolutions import Convolution
 from ..stock.normalisation import BatchNorm
 
 # The activations that a depthwise convolution may compute, by their names in it.
-_ACTIVATIONS = {type(None): None, ReLU: "relu", ReLU6: "relu6"}
+_ACTIVATIONS: dict[type, str | None] = {type(None): None, ReLU: "relu", ReLU6: "relu6"}
 
 
 class Fused(NamedTuple):

@@ -159,11 +159,11 @@ def _data(spec: Spec, path, batch: int | None) -> dict[str, tuple[int, ...]]:
     # The second top is a label for each item.
     labelled = spec.type in ("Data", "ImageData") or "label" in spec.tops[1:2]
     boxes = spec.type == "AnnotatedData"  # SSD's: rows (item, label, _, left, top, right, bottom, difficult)
-    label = (1, 1, 1, 8) if boxes else (batch,)
+    label: tuple[int, ...] = (1, 1, 1, 8) if boxes else (batch,)
     if said.get("yolo_data_type") == "1":  # rows (label, x, y, width, height)
         label = (batch, 1, 300, 5)
-    shapes = dict.fromkeys(spec.tops[1:2], label) if labelled or boxes else {}
-    means = node.node("transform_param").values("mean_value") if node.node("transform_param") else []
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(spec.tops[1:2], label) if labelled or boxes else {}
+    means = (node.node("transform_param") or Node()).values("mean_value")
     channels = len(means) if len(means) > 1 else 1 if said.get("force_gray") == "true" else 3
     if "crop_size" in said and _integer(said["crop_size"], node, path):
         side = _integer(said["crop_size"], node, path)

@@ -117,7 +117,7 @@ class CaffeNet(nn.Module):
             outputs = {next(iter(weights)): outputs}
         if not isinstance(outputs, Mapping):
             raise self._wrong("loss: outputs", "the net's outputs", outputs)
-        total = None
+        terms: list[Tensor] = []
         for blob, weight in weights.items():
             if blob not in outputs:
                 raise CaffeValueError(
@@ -126,9 +126,8 @@ class CaffeNet(nn.Module):
             if not isinstance(outputs[blob], Tensor):
                 raise self._wrong(f"loss: {blob!r}", "a tensor", outputs[blob])
             term = outputs[blob].sum()
-            term = term if weight == 1 else term * weight
-            total = term if total is None else total + term
-        return total
+            terms.append(term if weight == 1 else term * weight)
+        return sum(terms[1:], terms[0])
 
     def _wrong(self, argument: str, wanted: str, got) -> CaffeTypeError:
         return CaffeTypeError(f"{self.path}: {argument}: expected {wanted}, got {describe(got)}")
@@ -182,7 +181,8 @@ class CaffeNet(nn.Module):
     def _scheduled(self, graph: Graph, results: tuple, partly: bool, single: bool) -> Schedule:
         wanted = {value for _, value in results}
         steps = needed(graph.steps, wanted) if partly else graph.steps
-        calls = calls_of(self._modules, [s for s in steps if s.key], wanted)
+        steps = [step for step in steps if step.key]
+        calls = calls_of({step.key: self.get_layer(step.key) for step in steps}, steps, wanted)
         read = {value for call in calls for value in call.bottoms} | wanted
         return Schedule(
             tuple(calls),
@@ -207,7 +207,9 @@ class CaffeNet(nn.Module):
             results = tuple((graph.names[value], value) for value in values)
             self._schedules[key] = self._scheduled(graph, results, True, False)
         schedule = self._schedules[key]
-        found = bind(self, schedule, (), {k: v for k, v in inputs.items() if k in self.phase.graph.inputs})
+        found: list = bind(
+            self, schedule, (), {k: v for k, v in inputs.items() if k in self.phase.graph.inputs}
+        )
         run(self, schedule, found, (), inputs)
         return [found[value] for value in values]
 
@@ -273,16 +275,17 @@ class CaffeNet(nn.Module):
         Raises:
             CaffeValueError: no layer has that name. The message lists the names.
         """
-        if not isinstance(key, str) or key not in self._modules:
+        module = self._modules.get(key) if isinstance(key, str) else None
+        if module is None:
             known = ", ".join(some(self._modules))
             raise CaffeValueError(f"{self.path}: get_layer: no layer {key!r}. There are: {known}")
-        return self._modules[key]
+        return module
 
     @property
     def layers(self) -> dict[str, nn.Module]:
         """The layers of this phase by Caffe's names. Types that compute nothing, such as Input, have none."""
         steps = self.phase.graph.steps
-        return {s.spec.name: self._modules[s.key] for s in steps if s.key}
+        return {s.spec.name: self.get_layer(s.key) for s in steps if s.key}
 
     def parameter_groups(self, lr: float, weight_decay: float = 0.0) -> list[dict]:
         """Groups for a torch optimizer: each parameter with lr * lr_mult and weight_decay * decay_mult.

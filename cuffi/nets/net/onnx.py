@@ -266,7 +266,7 @@ def _set(module, name: str, value):
         setattr(module, name, before)
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     """The innermost cause's first line: torch's exporter wraps it in several of its own."""
     while error.__cause__ is not None:
         error = error.__cause__

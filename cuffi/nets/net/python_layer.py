@@ -25,7 +25,7 @@ from .blob import Blob, Layer, Phase, RawBlobVec
 from .graph import Spec
 from .messages import layer_parameter
 
-_TOOLKIT = __package__.rsplit(".", 2)[0]
+_TOOLKIT = __name__.rsplit(".", 3)[0]
 
 
 class PythonPath:
@@ -120,8 +120,8 @@ def _eager(function):
         return call(*arguments, **named)
 
     # Marked as torch.compiler.disable would mark it.
-    outside._torchdynamo_disable = True
-    outside._torchdynamo_disable_msg = f"a Python layer: {_WHY_EAGER}"
+    why = f"a Python layer: {_WHY_EAGER}"
+    vars(outside).update(_torchdynamo_disable=True, _torchdynamo_disable_msg=why)
     return outside
 
 

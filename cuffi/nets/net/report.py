@@ -15,7 +15,7 @@ class Report:
 
     def __init__(self, path):
         self.path = path
-        self.found: dict[tuple[int, str], tuple[Spec | None, list[str]]] = {}
+        self.found: dict[tuple[int, str], tuple[Spec, list[str]]] = {}
         self.always: dict[Spec, list[str]] = {}  # problems that a layer has in every phase
         self.missing: set[str] = set()  # types that nobody has, to be ported
         self.notes: list[str] = []

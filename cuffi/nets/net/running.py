@@ -14,6 +14,7 @@ from torch.nn.modules import module as _torch_module
 
 from ...base import CaffeRuntimeError, CaffeTypeError, CaffeValueError, some
 from ..stock import StockLayer
+from ..stock.arithmetic import Scale
 from ..stock.normalisation import BatchNorm, together
 from .fused import fused
 from .graph import Spec
@@ -132,7 +133,8 @@ def _unlike(net: CaffeNet, given: Mapping[str, Tensor], read: list[str]) -> str:
 def run_calls(net: CaffeNet, calls: Iterable[LayerCall], values: list) -> None:
     """Run the layers, and put their tops into the list of values."""
     # torch.compile itself decides what to overwrite, and a global hook may keep any tensor.
-    modules, write_over = net._modules, not (torch.compiler.is_compiling() or any(_GLOBAL_HOOKS))
+    modules: dict = net._modules
+    write_over = not (torch.compiler.is_compiling() or any(_GLOBAL_HOOKS))
     untracked = not torch.is_grad_enabled()
     fuses = net._fuses and write_over and _may_keep()
     done: set[str | None] = set()
@@ -149,12 +151,15 @@ def run_calls(net: CaffeNet, calls: Iterable[LayerCall], values: list) -> None:
             made = module(*[values[b].detach() if i in cut else values[b] for i, b in enumerate(bottoms)])
         elif scale is not None:
             after = modules[scale]
-            if _hooked(after):
-                made = after(module(values[bottoms[0]]))
-            else:
+            if isinstance(after, Scale) and not _hooked(after):
                 made = module(values[bottoms[0]], *after.own_blobs())
+            else:
+                made = after(module(values[bottoms[0]]))
         elif (
-            over and write_over and (in_place or untracked) and not any(map(_hooked, map(modules.get, over)))
+            over
+            and write_over
+            and (in_place or untracked)
+            and not any(map(_hooked, map(modules.__getitem__, over)))
         ):
             made = module(values[bottoms[0]], True)
         else:
@@ -173,13 +178,16 @@ def _fused(
     modules: dict, key: str, norm: str, scale: str | None, activation: str | None, x: Tensor, done: set
 ) -> Tensor | None:
     """The top of a Convolution together with the layers after it. Adds the calls that it replaces to `done`."""
-    find = modules.get
-    joined = [find(key), find(norm), find(scale)]
-    if any(module is not None and _hooked(module) for module in joined):
+    conv, batch_norm, scaling, after = (
+        modules[key],
+        modules[norm],
+        modules.get(scale),
+        modules.get(activation),
+    )
+    if any(module is not None and _hooked(module) for module in (conv, batch_norm, scaling)):
         return None
-    after = find(activation)
     after = None if after is not None and _hooked(after) else after
-    if (made := fused(*joined, after, x)) is None:
+    if (made := fused(conv, batch_norm, scaling, after, x)) is None:
         return None
     top, activates = made
     done.update((norm, activation if activates else norm))

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ...base import CaffeValueError
 from ...base.files import written_whole
 from ..stock import blobs_of
 from .phases import TRAIN
 
+if TYPE_CHECKING:
+    from .net import CaffeNet  # which saves by this module
+
 LIMIT = (1 << 31) - 1  # protobuf's, of a message
 
 
-def save(net: nn.Module, path) -> None:
+def save(net: CaffeNet, path) -> None:
     """Write a CaffeNet as a NetParameter of today's format: each layer with its name, type, bottoms, tops and blobs."""
     path = Path(path)
     if path.suffix in (".h5", ".hdf5"):

@@ -29,8 +29,8 @@ def share(net: CaffeNet, report: Report) -> None:
             owner, own = owners.setdefault(param.value("name"), (spec, blob))
             if own.shape == blob.shape:
                 setattr(module, attribute, own)
-            elif _is_permissive(param, blob, own) and isinstance(module, StockLayer):
-                view(module, attribute, own)
+            elif (owned := _viewed(param, blob, own)) is not None and isinstance(module, StockLayer):
+                view(module, attribute, owned)
             else:
                 report.add(spec, _why_unshared(param, blob, owner, own))
     for keys in net.keys.values():
@@ -43,20 +43,17 @@ def share(net: CaffeNet, report: Report) -> None:
                     setattr(module, attribute, own)
 
 
-def _is_permissive(param: Node, blob: torch.Tensor, own: torch.Tensor) -> bool:
-    """May blobs of two shapes be shared? Caffe then compares their counts."""
+def _viewed(param: Node, blob: torch.Tensor, own: torch.Tensor) -> nn.Parameter | None:
+    """`own`, if blobs of two shapes may share it. Caffe then compares their counts."""
     said = param.value("share_mode") in ("PERMISSIVE", "1")
-    return (
-        said
-        and own.numel() == blob.numel()
-        and isinstance(blob, nn.Parameter)
-        and isinstance(own, nn.Parameter)
-    )
+    if said and own.numel() == blob.numel() and isinstance(blob, nn.Parameter):
+        return own if isinstance(own, nn.Parameter) else None
+    return None
 
 
 def _why_unshared(param: Node, blob: torch.Tensor, owner: Spec, own: torch.Tensor) -> str:
     what = "with share_mode PERMISSIVE, which a ported layer and a buffer do not support"
-    what = what if _is_permissive(param, blob, own) else "with another shape"
+    what = what if _viewed(param, blob, own) is not None else "with another shape"
     return f"shares {param.value('name')!r} with {owner.name!r} {what}: {list(blob.shape)}, {list(own.shape)}"
 
 
@@ -79,17 +76,17 @@ def set_multipliers(net: CaffeNet, report: Report) -> None:
                         both[i] = said[i] if both[i] is None else both[i]
         known.update(of_phase)
     for key, module in net.named_children():
-        both = [known.get(id(blob), (None, None)) for _, blob in blobs_of(module)]
-        net.multipliers[key] = [tuple(1.0 if m is None else m for m in mults) for mults in both]
+        both = [known.get(id(blob), [None, None]) for _, blob in blobs_of(module)]
+        net.multipliers[key] = [(1.0 if m is None else m, 1.0 if d is None else d) for m, d in both]
         for (mult, _), (_, blob) in zip(net.multipliers[key], blobs_of(module), strict=True):
             if isinstance(blob, nn.Parameter) and mult == 0:
                 blob.requires_grad_(False)
 
 
-def _multipliers(spec: Spec, module: nn.Module) -> list[tuple[float | None, float | None]]:
+def _multipliers(spec: Spec, module: nn.Module) -> list[list[float | None]]:
     """lr_mult and decay_mult of each blob; None: not given. A ported layer's SetUp may have changed them."""
     names = ("lr_mult", "decay_mult")
-    found = []
+    found: list[list[float | None]] = []
     for node in spec.node.nodes("param"):
         param = STOCK.message("ParamSpec")
         read_fields(node, param)
@@ -134,11 +131,13 @@ def view(module: nn.Module, attribute: str, owner: nn.Parameter) -> None:
         module.__class__ = _viewing(type(module))
 
 
-class _Viewing:
+class _Viewing(nn.Module):
     def __getattr__(self, name: str):
         views = self.__dict__.get("_views", {})
         if name in views and name not in self._parameters:
-            return self._parameters[f"shared_{name}"].view(views[name])
+            owner = self._parameters[f"shared_{name}"]
+            if owner is not None:
+                return owner.view(views[name])
         return super().__getattr__(name)
 
     def __reduce_ex__(self, protocol):

@@ -5,15 +5,19 @@ from __future__ import annotations
 import contextlib
 import re
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ...base import CaffeRuntimeError, CaffeValueError, some
 from ...base.files import to_read
 from ...base.shown import shown
 from ...caffe_files.caffemodel import HDF5_MAGIC, StoredLayer, stored_blob, stored_layers
-from ..stock import blobs_of
+from ..stock import StockLayer, blobs_of
+
+if TYPE_CHECKING:
+    from .net import CaffeNet  # which loads by this module
 
 
 @dataclass
@@ -35,7 +39,7 @@ class Report:
         return "; ".join(parts)
 
 
-def load(net: nn.Module, paths: list, fill: bool = False) -> Report:
+def load(net: CaffeNet, paths: list, fill: bool = False) -> Report:
     """Load files into a CaffeNet, one after the other. The last file that has a layer wins.
 
     Args:
@@ -68,7 +72,7 @@ def load(net: nn.Module, paths: list, fill: bool = False) -> Report:
             for name, blob in blobs_of(module):
                 keep |= {name} if id(blob) in loaded else set()
                 loaded.add(id(blob))
-            if hasattr(module, "fill"):
+            if isinstance(module, StockLayer):
                 module.fill(keep)
     return report
 
@@ -82,7 +86,7 @@ def stored_counts(paths: list) -> dict[str, int]:
     return counts
 
 
-def _ids(net: nn.Module, keys: list[str]) -> set[int]:
+def _ids(net: CaffeNet, keys: list[str]) -> set[int]:
     """The identities of these submodules' blobs. Layers that share a blob have the same."""
     return {id(blob) for key in keys for _, blob in blobs_of(net.get_layer(key))}
 
@@ -106,7 +110,7 @@ _OTHERS = {
 }
 
 
-def _misfit(net: nn.Module, key: str, layer: StoredLayer) -> str:
+def _misfit(net: CaffeNet, key: str, layer: StoredLayer) -> str:
     """Why a file's layer cannot be this layer of the net; "" if it can."""
     own, spec = blobs_of(net.get_layer(key)), net.specs[key]
     count, where = len(layer.blobs), f"{net.path}, line {net.specs[key].line}"
@@ -128,7 +132,7 @@ def _misfit(net: nn.Module, key: str, layer: StoredLayer) -> str:
 
 
 @torch.no_grad()
-def _load_layer(net: nn.Module, keys: list[str], layer: StoredLayer, read) -> set[int]:
+def _load_layer(net: CaffeNet, keys: list[str], layer: StoredLayer, read) -> set[int]:
     """Load one layer, which fits. Returns the identities of the blobs that were loaded."""
     loaded = set()
     for key in keys:
@@ -139,7 +143,7 @@ def _load_layer(net: nn.Module, keys: list[str], layer: StoredLayer, read) -> se
     return loaded
 
 
-def _owner(net: nn.Module, blob: Tensor) -> str:
+def _owner(net: CaffeNet, blob: Tensor) -> str:
     """The first layer that has this blob, which other layers may share."""
     return next(net.specs[key].name for key in net.specs if id(blob) in _ids(net, [key]))
 
@@ -174,7 +178,7 @@ _INDEX = re.compile(r"[0-9]{1,3}")
 
 @dataclass
 class _H5Blob:
-    dataset: object
+    dataset: Any  # h5py's, which may not be installed
     shape: tuple[int, ...]
 
     def fits(self, shape) -> bool:

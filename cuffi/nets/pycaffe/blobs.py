@@ -26,7 +26,7 @@ class Mirror:
     def array(self, tensor: Tensor) -> np.ndarray:
         """The same array at each call, as long as the tensor has the same memory."""
         tensor, place = tensor.detach(), (tensor.data_ptr(), tensor.shape, tensor.device)
-        if self.place != place:
+        if self.host is None or self.place != place:
             self.host, self.place = tensor.cpu().numpy(), place
         elif tensor.device.type != "cpu" and self.version != tensor._version:
             np.copyto(self.host, tensor.cpu().numpy())
@@ -70,18 +70,18 @@ class NetBlob(Blob):
     def take(self, made: Tensor) -> None:
         """Store a call's result."""
         made = made.detach()
-        if self.is_out and self._tensor.shape == made.shape and self._tensor.dtype == made.dtype:
-            self._tensor.copy_(made)
+        own = self._tensor if self.is_out else None
+        if own is not None and own.shape == made.shape and own.dtype == made.dtype:
+            own.copy_(made)
         else:
             self._tensor, self._mirror, self.is_out = made, Mirror(), False
         self._shape = tuple(made.shape)
 
     def _values(self) -> np.ndarray:
         self._settle()
-        if self._tensor is None:
-            self.tensor()
+        tensor = self.tensor() if self._tensor is None else self._tensor
         self.is_out = True
-        return self._mirror.array(self._tensor)
+        return self._mirror.array(tensor)
 
     def _gradient(self) -> np.ndarray:
         is_new = self._diff is None
@@ -165,6 +165,7 @@ def layer_blobs(module: nn.Module | None, name: str) -> BlobVec:
         return [known.get(id(tensor)) or Param(tensor) for _, tensor in tensors]
 
     def share(i: int, blob: Blob) -> Param:
+        assert module is not None  # without one there is no blob i
         share_blob(module, i, blob.shared())
         tensor = blobs_of(module)[i][1]
         return blob if isinstance(blob, Param) and blob.parameter is tensor else Param(tensor)

@@ -62,14 +62,14 @@ def _maps(top_from: Top, top_to: Top) -> tuple[int, list[Map]]:
             makers.update(dict.fromkeys(fn.tops, SimpleNamespace(spec=fn, bottoms=fn.inputs)))
             waiting += fn.inputs
     axes = _axes(fns)
-    found = []
+    found: list[Map] = []
     for axis in range(max(axes, 1)):
         modules = {fn: _geometry(fn, axis) for fn in fns}
-        found.append(map_between(top_from, top_to, makers, modules, 0))
-    if None in found:
-        raise CaffeRuntimeError(
-            "coord_map: no top that both tops are computed from by layers whose geometry is known"
-        )
+        if (along := map_between(top_from, top_to, makers, modules, 0)) is None:
+            raise CaffeRuntimeError(
+                "coord_map: no top that both tops are computed from by layers whose geometry is known"
+            )
+        found.append(along)
     return axes, found
 
 

@@ -78,7 +78,7 @@ class Function:
 class _Net:
     """Names of tops and layers, while a NetParameter is written."""
 
-    def __init__(self, names: dict[Top, str]):
+    def __init__(self, names: dict[Top | Function, str]):
         self.names, self.counts, self.layers = dict(names), Counter(), OrderedDict()
 
     def top(self, top: Top) -> str:
@@ -114,7 +114,7 @@ class _Net:
                 raise CaffeValueError(f"{layer.name!r} ({fn.type_name}): {name}: {error}") from None
 
 
-def _written(tops, names: dict[Top, str]):
+def _written(tops, names: dict[Top | Function, str]):
     net = _Net(names)
     for top in tops:
         net.add(top.fn)
@@ -166,7 +166,7 @@ class NetSpec:
 
     def to_proto(self):
         """The NetParameter of what the tops are made by, with the layers named by their tops."""
-        names = {top: name for name, top in self.tops.items()}
+        names: dict[Top | Function, str] = {top: name for name, top in self.tops.items()}
         return _written(self.tops.values(), names)
 
 

@@ -81,11 +81,17 @@ class Net:
             else:
                 weights = value
         self._phase = mode.TEST if phase is None else type(mode.TEST)(phase)
-        options = {"stages": tuple(stages or ()), "level": level, "phase": str(self._phase)}
         file = "" if isinstance(network_file, str) and "{" in network_file else network_file
         folders = () if Tree.running else folders_of_user()
         found = PythonPath(folders, file, beside=python_layers or Tree.running is not None)
-        self.module = caffe_net(network_file, weights, python_layers=found, **options)
+        self.module = caffe_net(
+            network_file,
+            weights,
+            phase=str(self._phase),
+            stages=tuple(stages or ()),
+            level=level,
+            python_layers=found,
+        )
         text, path = read_net(network_file, None)
         self._force_backward = parse(text, path).value("force_backward") == "true"
         if self._force_backward:  # Caffe then computes the diffs of all parameters, also with lr_mult: 0
@@ -98,12 +104,12 @@ class Net:
         self._specs: list[Spec] = [spec for spec, _ in layers]
         self._steps: list[Step | None] = [step for _, step in layers]
         self._stale, self._tape, self._device = False, None, torch.device("cpu")
-        self._feeds: dict = {}
+        self._feeds: dict | None = {}  # the data layers' batches; None: their data are missing
         self._memory: SimpleNamespace | None = None  # the arrays of set_input_arrays
         self._callbacks = {
             f"{when}_{what}": [] for when in ("before", "after") for what in ("forward", "backward")
         }
-        self._start: Callable[[], None] = bool  # brings back what the last forward changed
+        self._start: Callable[[], object] = bool  # brings back what the last forward changed
         self._entered: dict[int, Tensor] = {}  # the blobs' values that the last call read, by value number
         self._calls: dict[tuple[int, int, bool, bool], list] = {}
         self._make_blobs()
@@ -151,8 +157,8 @@ class Net:
         """The layers with their `type` and `blobs`; for Python layers, the user's objects."""
         modules = self.module.layers
         return Layers(
-            modules[spec.name].instance.layer
-            if isinstance(modules.get(spec.name), PythonLayer)
+            module.instance.layer
+            if isinstance(module := modules.get(spec.name), PythonLayer)
             else NetLayer(spec.type, self._params[spec.name])
             for spec in self._specs
         )
@@ -369,8 +375,8 @@ class Net:
         self._tape = SimpleNamespace(first=first, last=last, values=values) if record else None
         for step in steps:
             for value in step.tops:
-                if values[value] is not None:
-                    self._by_name[self._graph.names[value]].take(values[value])
+                if (made := values[value]) is not None:
+                    self._by_name[self._graph.names[value]].take(made)
 
     def _between(self, first: int, last: int) -> list[Step]:
         return [step for step in self._steps[first : last + 1] if step is not None and step.key]
@@ -431,7 +437,7 @@ class Net:
         own = ("Input", "DummyData", "MemoryData") if self._memory else ("Input", "DummyData")
         sources = {spec.name: spec for spec in self._graph.sources if spec.type not in own}
         if self._memory:
-            self._read_memory()
+            self._read_memory(self._memory)
         if not sources or self._feeds is None:
             return
         try:
@@ -474,8 +480,7 @@ class Net:
             raise CaffeRuntimeError(f"set_input_arrays: {len(data)} items and {len(labels)} labels")
         self._memory = SimpleNamespace(arrays=dict(zip(spec.tops, (data, labels), strict=False)), at=0)
 
-    def _read_memory(self) -> None:
-        memory = self._memory
+    def _read_memory(self, memory: SimpleNamespace) -> None:
         size = self._by_name[self._specs[0].tops[0]].num
         for top, array in memory.arrays.items():
             part = np.ascontiguousarray(array[memory.at : memory.at + size])
@@ -521,6 +526,7 @@ class Net:
 
     def _differentiate(self, first: int, last: int) -> None:
         tape, self._tape = self._tape, None
+        assert tape is not None  # backward, which calls this, has run the layers if nobody had
         values, names = tape.values, self._graph.names
         steps = self._between(first, last)
         read = {value for step in steps for value in step.bottoms}

@@ -44,12 +44,18 @@ _NEW = (
 
 
 @dataclass
-class Source:
-    """A file's code. `language`: 2, 3, or 0 if undecided; then it runs as Python 2."""
+class Dialect:
+    """A file's Python. `language`: 2, 3, or 0 if undecided; then it runs as Python 2."""
 
-    code: CodeType
     language: int
     absolute: bool  # has `from __future__ import absolute_import`
+
+
+@dataclass
+class Source(Dialect):
+    """A file's code."""
+
+    code: CodeType
 
 
 @functools.cache
@@ -100,7 +106,7 @@ def compiled(path: Path, others: int = 0) -> Source:
         warnings.simplefilter("ignore", SyntaxWarning)  # "\d" in a string
         tree, language = _parsed(text, str(path))
         if path.name.endswith("_pb2.py") and (made := old_pb2.code_of(tree, str(path))):
-            return Source(made, 3, True)
+            return Source(3, True, made)
         futures = {
             alias.name for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"
             for alias in node.names
@@ -109,7 +115,7 @@ def compiled(path: Path, others: int = 0) -> Source:
         if language != 3:
             tree = ast.fix_missing_locations(_Old("division" not in futures).visit(tree))
         code = compile(tree, str(path), "exec", dont_inherit=True)
-    return Source(code, language, "absolute_import" in futures)
+    return Source(language, "absolute_import" in futures, code)
 
 
 def converted(text: str, mode: str, divides: bool) -> CodeType:
@@ -119,7 +125,10 @@ def converted(text: str, mode: str, divides: bool) -> CodeType:
     except SyntaxError:
         tree, _ = _parsed(text + "\n", "<string>")
         if mode == "eval":
-            tree = ast.Expression(tree.body[0].value)
+            first = tree.body[0] if len(tree.body) == 1 else None
+            if not isinstance(first, ast.Expr):
+                raise
+            tree = ast.Expression(first.value)
     return compile(ast.fix_missing_locations(_Old(divides).visit(tree)), "<string>", mode, dont_inherit=True)
 
 
@@ -159,9 +168,10 @@ def _begins_with_print(node: ast.expr) -> bool:
         return False  # `print(x) if a else None`, which is Python 3's
     while not isinstance(node, ast.Name):
         inner = getattr(node, _FIRST.get(type(node), ""), None)
-        node = inner[0] if isinstance(inner, list) and inner else inner
-        if not isinstance(node, ast.expr):
+        first = inner[0] if isinstance(inner, list) and inner else inner
+        if not isinstance(first, ast.expr):
             return False
+        node = first
     return node.id == "print"
 
 
@@ -266,8 +276,11 @@ class _Old(ast.NodeTransformer):
         if isinstance(target, ast.Attribute) and not isinstance(target.value, ast.Name):
             held = ast.Assign([ast.Name("__held__", ast.Store())], target.value)
             before, target.value = [ast.copy_location(held, node)], ast.Name("__held__", ast.Load())
-        value = type(target)(**{f: getattr(target, f) for f in target._fields} | {"ctx": ast.Load()})
-        value = ast.copy_location(value, node)
+        if isinstance(target, ast.Name):
+            value = ast.Name(target.id, ast.Load())
+        else:
+            value = ast.Attribute(target.value, target.attr, ast.Load())
+        ast.copy_location(value, node)
         done = ast.Assign([target], self.call(name, value, node.value))
         return [*before, ast.copy_location(done, node)]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 import __future__
 
+import base64
+import binascii
 import builtins
 import codecs
 import decimal
@@ -169,14 +171,15 @@ def _decode(text: str):
     return decode
 
 
+_OF_BYTES = {"hex": binascii.hexlify, "base64": base64.encodebytes}
+
+
 def _encode(text: str):
     """str.encode: 'hex' and 'base64' make text."""
 
     def encode(encoding="ascii", errors="strict"):
-        is_binary = encoding.lower() in ("hex", "base64")
-        return (
-            codecs.encode(text.encode("latin-1"), encoding).decode() if is_binary else own(encoding, errors)
-        )
+        of_bytes = _OF_BYTES.get(encoding.lower())
+        return own(encoding, errors) if of_bytes is None else of_bytes(text.encode("latin-1")).decode()
 
     own = text.encode
     return encode
@@ -278,7 +281,7 @@ def opened(path, mode="r", *args, **kwargs):
     newline = None if "U" in mode else "\n"
     binary = builtins.open(path, plain + "b")  # noqa: SIM115 - the text file closes it
     text = _File(binary, "utf-8", "surrogateescape", newline)
-    text.mode = plain
+    vars(text)["mode"] = plain  # as builtins.open sets it
     return text
 
 
@@ -317,7 +320,7 @@ def _run(text, mode: str, names, local_names):
     from .convert import converted
 
     frame = sys._getframe(2)
-    while frame.f_globals is globals():  # map(eval, texts) calls it from here
+    while frame.f_globals is globals() and frame.f_back is not None:  # map(eval, texts) calls it from here
         frame = frame.f_back
     if isinstance(text, str):
         divides = not frame.f_code.co_flags & __future__.division.compiler_flag

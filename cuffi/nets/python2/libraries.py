@@ -101,7 +101,8 @@ def _array(*args, **kwargs):
     except ValueError as error:
         if "inhomogeneous" not in str(error) or kwargs.get("dtype") is not None:
             raise
-        return np.array(*args, **kwargs | {"dtype": object})
+        kwargs["dtype"] = object
+        return np.array(*args, **kwargs)
 
 
 def _sum(values, *args, **kwargs):

@@ -20,7 +20,7 @@ import numpy as np
 
 from ...base.shown import command
 from . import extensions
-from .convert import Source, compiled
+from .convert import Dialect, Source, compiled
 from .language import OLD_BUILTINS, divided_unsure
 from .libraries import library, moved
 
@@ -63,7 +63,7 @@ class Tree:
 
     def module(self, name: str) -> types.ModuleType:
         """The module of that name in the folders."""
-        return self._import(name, {}, None, ("*",), 0, Source(None, 3, True))
+        return self._import(name, {}, None, ("*",), 0, Dialect(3, True))
 
     def run(self, path: Path, names: dict, language: int = 0) -> None:
         """Run a file in a namespace, as `python path` does. `language` decides if neither it nor an earlier file
@@ -91,7 +91,7 @@ class Tree:
 
     # ------------------------------------------------------------------------------------------- imports
 
-    def _import(self, name: str, names: dict, locals_, fromlist, level: int, source: Source):
+    def _import(self, name: str, names: dict, locals_, fromlist, level: int, source: Dialect):
         if level:
             return builtins.__import__(name, names, locals_, fromlist, level)
         top = name.partition(".")[0]
@@ -119,7 +119,7 @@ class Tree:
         # A folder without __init__.py is a module only if nothing else has the name.
         return spec is not None and (spec.loader is not None or importlib.util.find_spec(top) is None)
 
-    def _library(self, name: str, names: dict, locals_, fromlist, source: Source):
+    def _library(self, name: str, names: dict, locals_, fromlist, source: Dialect):
         try:
             if source.language == 3:
                 return builtins.__import__(name, names, locals_, fromlist, 0)
@@ -174,9 +174,8 @@ class _Finder(importlib.abc.MetaPathFinder):
         if tree is None or path is None:
             return None
         spec = PathFinder.find_spec(name, path)
-        is_source = spec is not None and isinstance(spec.loader, SourceFileLoader)
-        if is_source:
-            spec.loader = _Loader(name, spec.origin, tree)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Loader(name, spec.loader.path, tree)
         elif (spec is None or not _loads(spec)) and extensions.is_one(name.rpartition(".")[2], path):
             return ModuleSpec(name, _Stand())
         return spec

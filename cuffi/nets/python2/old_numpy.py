@@ -75,7 +75,7 @@ def names() -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # numpy itself warns of its old names
         found |= {name: getattr(np, name) for name in ("chararray",) if hasattr(np, name)}
-    found["trapz"] = getattr(np, "trapezoid", None) or np.trapz
+    found["trapz"] = next(getattr(np, name) for name in ("trapezoid", "trapz") if hasattr(np, name))
     found["sctypes"] = {
         "int": [np.int8, np.int16, np.int32, np.int64],
         "uint": [np.uint8, np.uint16, np.uint32, np.uint64],

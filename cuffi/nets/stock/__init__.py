@@ -4,7 +4,7 @@ Each computes what BVLC/caffe's own code computes, forward and gradient.
 """
 
 import importlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -44,6 +44,21 @@ class StockDefinition(NamedTuple):
         except ValueError:
             wanted = f"{field}: expected true or false, got {self.extra[field]}"
             raise CaffeValueError(wanted) from None
+
+
+def _agree(self, *shapes: Shape) -> None:
+    """Check that bottoms of these shapes fit one another, as Caffe's Reshape does: before `setup`, and in each
+    call of a net for a type with several bottoms. So torch never broadcasts what Caffe refuses.
+    """
+
+
+def _setup(self, *shapes: Shape) -> None:
+    """Make the parameters for bottoms of these shapes; called once."""
+
+
+def _top_shapes(self, *shapes: Shape) -> list[Shape] | None:
+    """The tops' shapes, if forward needs real values to know them. None: forward runs on fake tensors."""
+    return None
 
 
 class StockLayer(nn.Module):
@@ -86,17 +101,22 @@ class StockLayer(nn.Module):
             shown = (list(value) if isinstance(value, tuple) else value for value in values)
             raise CaffeValueError(f"{self.layer_name}: {what.format(*shown) if values else what}")
 
-    def agree(self, *shapes: Shape) -> None:
-        """Check that bottoms of these shapes fit one another, as Caffe's Reshape does: before `setup`, and in each
-        call of a net for a type with several bottoms. So torch never broadcasts what Caffe refuses.
+    def check_rows(self, wrong: torch.Tensor, what: str) -> None:
+        """Like Caffe's CHECK of each row's values: a CaffeValueError if one is wrong. In a graph, compiled or captured,
+        torch's assertion on the device, which waits for nothing: a RuntimeError, on a GPU that of CUDA.
         """
+        in_graph = torch.compiler.is_compiling() or (
+            wrong.is_cuda and torch.cuda.is_current_stream_capturing()
+        )
+        if in_graph:
+            torch._assert_async(~wrong.any(), f"{self.layer_name}: {what}")
+        else:
+            self.check(not bool(wrong.any()), what)
 
-    def setup(self, *shapes: Shape) -> None:
-        """Make the parameters for bottoms of these shapes; called once."""
-
-    def top_shapes(self, *shapes: Shape) -> list[Shape] | None:
-        """The tops' shapes, if forward needs real values to know them. None: forward runs on fake tensors."""
-        return None
+    # What a type overrides, with its own bottoms as arguments.
+    agree: Callable[..., None] = _agree
+    setup: Callable[..., None] = _setup
+    top_shapes: Callable[..., list[Shape] | None] = _top_shapes
 
     def blob(self, name: str, shape: Shape, filler) -> None:
         """Make a parameter blob, not yet filled. filler: a FillerParameter, or fillers.constant(...)."""
@@ -151,8 +171,8 @@ class Sloped(torch.autograd.Function):
         return top.clone()
 
     @staticmethod
-    def backward(ctx, gradient):
-        return gradient * ctx.saved_tensors[0], None, None
+    def backward(ctx, *gradients):
+        return gradients[0] * ctx.saved_tensors[0], None, None
 
 
 def legacy(layer: StockLayer, shape: Shape) -> tuple[int, int, int, int]:
@@ -197,8 +217,8 @@ def stock_types() -> list[str]:
 
 def blobs_of(module: nn.Module) -> list[tuple[str, torch.Tensor]]:
     """The parameter blobs of a stock layer, or of a ported one, by their attributes, in Caffe's order."""
-    if hasattr(module, "present_blobs"):
-        return [(name, getattr(module, name)) for name in module.present_blobs()]
+    if (present := getattr(module, "present_blobs", None)) is not None:
+        return [(name, getattr(module, name)) for name in present()]
     found = []
     while (blob := getattr(module, f"blob{len(found)}", None)) is not None:
         found.append((f"blob{len(found)}", blob))

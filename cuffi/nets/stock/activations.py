@@ -21,6 +21,7 @@ import math
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from ..net.fillers import constant
 from . import Sloped, StockLayer
@@ -176,6 +177,7 @@ class PReLU(StockLayer):
     """
 
     blobs = ("slope",)
+    slope: Tensor
 
     def __init__(self, definition):
         super().__init__(definition)

@@ -13,6 +13,7 @@ import math
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from ..net.fillers import constant
 from . import StockLayer
@@ -30,6 +31,8 @@ class InnerProduct(StockLayer):
     """
 
     blobs = ("weight", "bias")
+    weight: Tensor
+    bias: Tensor
 
     def __init__(self, definition):
         super().__init__(definition)
@@ -67,6 +70,8 @@ class Embed(StockLayer):
     """
 
     blobs = ("weight", "bias")
+    weight: Tensor
+    bias: Tensor
 
     def __init__(self, definition):
         super().__init__(definition)
@@ -98,6 +103,7 @@ class Parameter(StockLayer):
 
     bottoms = (0, 0)
     blobs = ("value",)
+    value: Tensor
 
     def __init__(self, definition):
         super().__init__(definition)
@@ -125,6 +131,8 @@ class Scale(StockLayer):
 
     bottoms = (1, 2)
     blobs = ("weight", "bias")
+    weight: Tensor
+    bias: Tensor
 
     def __init__(self, definition):
         super().__init__(definition)
@@ -199,6 +207,7 @@ class Bias(StockLayer):
 
     bottoms = (1, 2)
     blobs = ("bias",)
+    bias: Tensor
 
     def __init__(self, definition):
         super().__init__(definition)
@@ -273,10 +282,10 @@ class _UnstableProduct(torch.autograd.Function):
         return math.prod(bottoms[1:], start=bottoms[0])
 
     @staticmethod
-    def backward(ctx, gradient):
+    def backward(ctx, *gradients):
         bottoms = ctx.saved_tensors
         top = math.prod(bottoms[1:], start=bottoms[0])
-        return tuple(gradient * (top / x) for x in bottoms)
+        return tuple(gradients[0] * (top / x) for x in bottoms)
 
 
 # ---------------------------------------------------------------------------------------------- Reduction

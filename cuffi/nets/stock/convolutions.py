@@ -5,7 +5,10 @@ Deconvolution: a transposed Convolution.
 Im2col: the columns that a convolution multiplies.
 """
 
+from collections.abc import Callable
+
 import torch.nn.functional as F
+from torch import Tensor
 
 from . import StockLayer
 
@@ -25,7 +28,9 @@ class Convolution(StockLayer):
     blobs = ("weight", "bias")
     transposed = False
     understands = ("convolution_param.weight_filler.diag_val",)
-    functions = (F.conv1d, F.conv2d, F.conv3d)
+    functions: tuple[Callable[..., Tensor], ...] = (F.conv1d, F.conv2d, F.conv3d)
+    weight: Tensor
+    bias: Tensor
 
     def __init__(self, definition):
         super().__init__(definition)
@@ -139,14 +144,14 @@ class Im2col(Convolution):
         definition.message.convolution_param.num_output = definition.message.convolution_param.num_output or 1
         super().__init__(definition)
 
-    def setup(self, x):
+    def setup(self, x, *others):
         self.check(len(x) == 4, f"a bottom of 4 axes is needed, not {list(x)}")
-        super().setup(x)
+        super().setup(x, *others)
         del self.weight
         if self.has_bias:
             del self.bias
         self._fillers = {}
 
-    def forward(self, x):
+    def forward(self, x, *others):
         columns = F.unfold(x, self.kernel, self.dilation, self.pad, self.stride)
         return columns.reshape(x.shape[0], -1, self.output(x.shape[2], 0), self.output(x.shape[3], 1))

@@ -16,6 +16,7 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from ...caffe_files.caffemodel import stored_blob
 from ...caffe_files.prototxt import number
@@ -25,6 +26,7 @@ from . import StockLayer, legacy, root
 
 FULL, VALID, BATCH_SIZE, NONE = range(4)
 LARGEST_TERM = -math.log(1.1754943508222875e-38)  # Caffe takes no logarithm of less than FLT_MIN
+NONE_IGNORED = -(2**62) - 1  # no label is this number, as a float has no digits for it; torch's own is -100
 
 
 def normalization(p, default: int) -> int:
@@ -98,7 +100,7 @@ class SoftmaxWithLoss(StockLayer):
     def forward(self, scores, labels):
         classes = scores.movedim(self.dim, 1)
         labels = labels.reshape(classes.shape[:1] + classes.shape[2:]).long()
-        ignored = -100 if self.ignore_label is None else self.ignore_label
+        ignored = NONE_IGNORED if self.ignore_label is None else self.ignore_label
         terms = F.cross_entropy(classes, labels, reduction="none", ignore_index=ignored)
         terms = capped(terms)
         if self.class_weights is not None:
@@ -158,6 +160,7 @@ class InfogainLoss(StockLayer):
     bottoms = (2, 3)
     tops = (1, 2)
     is_loss = True
+    matrix: Tensor
 
     def __init__(self, definition):
         super().__init__(definition)
@@ -185,7 +188,7 @@ class InfogainLoss(StockLayer):
             valid = labels != self.ignore_label
         matrix = self.matrix if matrix is None else matrix.detach()
         rows = matrix.reshape(terms.shape[-1], -1).to(terms.dtype)
-        weights = rows[torch.where(valid, labels, 0)] * valid[..., None]
+        weights = F.embedding(torch.where(valid, labels, 0), rows) * valid[..., None]
         dim = self.dim + scores.dim() if self.dim < 0 else self.dim
         batch = math.prod(scores.shape[:dim])
         loss = (weights * terms).sum() / normalizer(self.normalization, batch, labels.numel(), valid.sum())
@@ -254,10 +257,17 @@ class HingeLoss(StockLayer):
         fits = scores[:1] == labels[:1] and torch.Size(labels).numel() >= scores[0]
         self.check(fits, "labels of {} for scores of {}", labels, scores)
 
+    def top_shapes(self, scores, labels):
+        return [()]
+
     def forward(self, scores, labels):
         items = scores.shape[0]
         flat = scores.reshape(items, -1)
-        own = torch.zeros_like(flat).scatter(1, labels.reshape(-1)[:items, None].long(), 1.0)
+        labels = labels.reshape(-1)[:items, None].long()
+        self.check_rows(
+            (labels < 0) | (labels >= flat.shape[1]), f"a label is not one of {flat.shape[1]} classes"
+        )
+        own = torch.zeros_like(flat).scatter(1, labels, 1.0)
         margins = torch.relu(1 + flat * (1 - 2 * own))
         return (margins.square() if self.norm == 2 else margins).sum() / items
 

@@ -35,6 +35,9 @@ class BatchNorm(StockLayer):
 
     blobs = ("mean", "variance", "factor")
     statistics = blobs
+    mean: Tensor
+    variance: Tensor
+    factor: Tensor
 
     def __init__(self, definition):
         super().__init__(definition)

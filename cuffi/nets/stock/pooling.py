@@ -35,8 +35,8 @@ class Pooling(StockLayer):
         p = definition.message.pooling_param
         self.method = {0: "MAX", 1: "AVE", 2: "STOCHASTIC"}[p.pool]
         self.whole = p.global_pooling
-        self.kernel = self._pair(p, "kernel", "kernel_size", 0)
-        self.stride, self.pad = self._pair(p, "stride", "stride", 1), self._pair(p, "pad", "pad", 0)
+        self.kernel = pair(self, p, "kernel", "kernel_size", 0)
+        self.stride, self.pad = pair(self, p, "stride", "stride", 1), pair(self, p, "pad", "pad", 0)
         self.ceil = p.round_mode == 0 and definition.flag("pooling_param.ceil_mode", True)
         if self.whole:
             sized = p.HasField("kernel_size") or p.HasField("kernel_h") or p.HasField("kernel_w")
@@ -58,7 +58,7 @@ class Pooling(StockLayer):
 
     def sizes(self, shape) -> tuple[int, int]:
         """How many windows there are down and across."""
-        return tuple(self._windows(int(shape[2 + i]), i) for i in range(2))
+        return self._windows(int(shape[2]), 0), self._windows(int(shape[3]), 1)
 
     def forward(self, x):
         if self.whole:
@@ -152,12 +152,14 @@ class Pooling(StockLayer):
             top = columns.square().sum(1) / torch.where(total > 0, total, 1.0)
         return top.reshape(*x.shape[:2], *windows)
 
-    def _pair(self, p, name: str, both: str, default: int) -> tuple[int, int]:
-        if p.HasField(f"{name}_h") or p.HasField(f"{name}_w"):
-            self.check(not p.HasField(both), f"{both}: either {both} or {name}_h and {name}_w")
-            return getattr(p, f"{name}_h"), getattr(p, f"{name}_w")
-        size = getattr(p, both) if p.HasField(both) else default
-        return size, size
+
+def pair(layer: StockLayer, p, name: str, both: str, default: int) -> tuple[int, int]:
+    """Down and across, as a pooling_param gives them: `name`_h and `name`_w, or one for both."""
+    if p.HasField(f"{name}_h") or p.HasField(f"{name}_w"):
+        layer.check(not p.HasField(both), f"{both}: either {both} or {name}_h and {name}_w")
+        return getattr(p, f"{name}_h"), getattr(p, f"{name}_w")
+    size = getattr(p, both) if p.HasField(both) else default
+    return size, size
 
 
 def _exact(x):

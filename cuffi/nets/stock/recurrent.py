@@ -11,6 +11,7 @@ import warnings
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from . import StockLayer
 
@@ -54,6 +55,10 @@ class Recurrent(StockLayer, abc.ABC):
     kept = ("_state",)
     states = 1  # how many there are
     gates = 1  # rows of the hidden weights by num_output
+    weight_x: Tensor
+    bias: Tensor
+    weight_static: Tensor
+    weight_h: Tensor
 
     def __init__(self, definition):
         super().__init__(definition)
@@ -197,6 +202,8 @@ class RNN(Recurrent):
     """
 
     blobs = ("weight_x", "bias", "weight_static", "weight_h", "weight_output", "bias_output")
+    weight_output: Tensor
+    bias_output: Tensor
 
     def more(self, weight, bias):
         self.blob("weight_output", (self.num_output, self.num_output), weight)

@@ -236,9 +236,13 @@ class BatchReindex(StockLayer):
     def agree(self, x, indices):
         self.check(len(indices) == 1, "the indices have {} axes instead of 1", len(indices))
 
+    def top_shapes(self, x, indices):
+        return [(indices[0], *x[1:])]
+
     def forward(self, x, indices):
         # Caffe casts to int, and refuses what is less than 0 before.
-        return x.index_select(0, indices.floor().long())
+        self.check_rows(~((indices >= 0) & (indices < len(x))), "an index is not of the bottom's items")
+        return x.index_select(0, indices.long())
 
 
 class Filter(StockLayer):

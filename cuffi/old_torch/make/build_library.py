@@ -104,7 +104,9 @@ class LibraryRules(Rules):
         words = self.flags(source, own)
         if recipe.endswith("_kernel") and not BACKENDS[backend].on_host:
             words = through_nvcc(words)
-        return self.compiled(f"{recipe},{backend}", self._what(source), path, made, [*needs], escaped(words) + more)
+        return self.compiled(
+            f"{recipe},{backend}", self._what(source), path, made, [*needs], escaped(words) + more
+        )
 
     def extension(self, backend: str) -> str:
         name, job = self.job["name"], self.job

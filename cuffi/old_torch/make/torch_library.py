@@ -68,7 +68,9 @@ class TorchRules(LibraryRules):
                 [source, "$(REWRITERS)"],
                 f"$(call rewrite,{word},{self._what(source)},{tool},--root {self.job['copies']})",
             )
-            compiled("aten_kernel", source, rewritten, self.job["cuda"] + ([] if on_host else self.job["nvcc"]))
+            compiled(
+                "aten_kernel", source, rewritten, self.job["cuda"] + ([] if on_host else self.job["nvcc"])
+            )
         return made
 
     def first(self, backend: str) -> str:
@@ -77,7 +79,9 @@ class TorchRules(LibraryRules):
         g++ does not take them for a file with other options, or macros that they read, and reads the copy.
         """
         header = f"{self.settings.core_of(backend)}/{self.job['edge']}/first.h"
-        self.precompile(f"{self.job['include']}/aten/first.h", os.path.dirname(header), "ATEN_FIRST", "../flags")
+        self.precompile(
+            f"{self.job['include']}/aten/first.h", os.path.dirname(header), "ATEN_FIRST", "../flags"
+        )
         self.core.append(f"{header}.gch")
         return header
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from cuffi.normalize import Normalize
 from cuffi.sigmoid import Sigmoid, sigmoid
+from support import python_with_torch
 from support.points import ROOT
 from support.zoo import FILLER, grads, raises
 from torch._dynamo.testing import CompileCounter
@@ -192,7 +193,7 @@ def test_a_package_of_aotinductor(tmp_path):
         torch._inductor.aoti_compile_and_package(program, package_path=package, inductor_configs=options)
     environment = {"PATH": "", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
     command = [sys.executable, "-c", LOADED, package, values]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    done = python_with_torch.run(command, env=environment)
     if done.returncode == -signal.SIGSEGV and not torch_loads_its_own(tmp_path):
         pytest.skip(
             "torch's loader ends by a segmentation fault for a package of torch's operators alone, too"

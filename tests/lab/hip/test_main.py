@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from conftest import ROOT
+from support import python_with_torch
 
 from lab.hip.__main__ import with_hip
 
@@ -69,7 +70,7 @@ from cuffi.runtime.library import backends_by_device
 for version in {"cuda": "13.0", "hip": None}, {"cuda": None, "hip": "6.4"}, {}:
     print([backend.name for backend in backends_by_device(SimpleNamespace(**version)).values()])
 """
-    done = subprocess.run([sys.executable, "-c", program], cwd=copy, capture_output=True, text=True)
+    done = python_with_torch.run([sys.executable, "-c", program], copy)
     assert done.stdout.splitlines() == ["['cuda', 'host']", "['hip', 'host']", "['cuda', 'host']"], (
         done.stderr
     )

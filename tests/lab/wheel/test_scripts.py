@@ -2,10 +2,10 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support import python_with_torch
 from support.root import ROOT
 
 from lab.wheel.scripts import SCRIPTS, Script, copied, laid_out, outcome, run
@@ -41,7 +41,7 @@ def test_a_script_is_run_twice_and_compared(tmp_path):
     laid_out(script, tmp_path / "mirror", tmp_path / "given")
     assert (tmp_path / "given" / "t" / "a.txt").read_text() == "x"
     runs = [
-        run(Path(sys.executable), script, copied(tmp_path / "given", tmp_path / name), [ROOT])
+        run(Path(python_with_torch.script()), script, copied(tmp_path / "given", tmp_path / name), [ROOT])
         for name in "ab"
     ]
     assert outcome(*runs) == "equal, 1 results, 1 files", runs

@@ -71,6 +71,16 @@ def test_outputs_equal_opencv_s(both, image):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
+def test_forward_of_no_names_and_of_an_array(both, image):
+    results = []
+    for net in both:
+        net.setInput(image)
+        results.append((*net.forward([]), *net.forward(np.zeros((1, 4), np.float32))))
+    assert len(results[0]) == 2
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
 def test_a_layer_that_a_later_one_writes_over(files, image):
     """`conv1` returns its own output, not that of the ReLU in place."""
     net = dnn.readNetFromCaffe(*files)
@@ -131,6 +141,7 @@ def test_bytes_and_either_order(files, image):
         (lambda net: dnn.Net().forward(), "the net is empty"),
         (lambda net: dnn.readNet("a.onnx"), "expected a .prototxt and a .caffemodel, got a.onnx"),
         (lambda net: dnn.readNetFromCaffe("none.prototxt"), "none.prototxt"),
+        (lambda net: dnn.readNetFromCaffe(""), "readNetFromCaffe: prototxt: expected a file, got none"),
     ],
 )
 def test_errors_are_opencv_s_kind(call, words, files):

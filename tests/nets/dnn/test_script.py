@@ -1,10 +1,10 @@
 """An OpenCV 4 script runs unedited under an OpenCV without the importer: here a fake cv2."""
 
 import os
-import subprocess
 import sys
 
 import pytest
+from support import python_with_torch
 from support.root import ROOT
 
 SCRIPT = """
@@ -48,13 +48,8 @@ def folder(tmp_path):
 
 
 def run(folder, *arguments, site="site"):
-    return subprocess.run(
-        [sys.executable, "-m", "cuffi.dnn", *map(str, arguments)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(folder / site)},
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-m", "cuffi.dnn", *arguments]
+    return python_with_torch.run(command, ROOT, os.environ | {"PYTHONPATH": str(folder / site)})
 
 
 def test_a_script_runs_unedited(folder):

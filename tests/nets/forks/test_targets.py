@@ -8,8 +8,6 @@ import torch
 from support.nets import draw, labels, one_layer, same
 
 from cuffi.base import CaffeValueError
-from cuffi.nets.forks._boxes import refuse_rows
-from cuffi.nets.stock import StockLayer
 
 MEAN, STD = [0, 0.1, 0, 0], [0.1, 0.2, 0.2, 0.3]
 NORM = "bbox_reg_param { bbox_mean: [0, 0.1, 0, 0] bbox_std: [0.1, 0.2, 0.2, 0.3] %s}"
@@ -308,22 +306,3 @@ def test_what_is_refused(text, shapes, said):
     tops = 6 if "ProposalTarget" in text else 1
     with pytest.raises(CaffeValueError, match=said):
         one_layer(f"type: {text}", *shapes, tops=tops)
-
-
-def test_a_captured_graph_asks_no_row(monkeypatch):
-    """A bool of the GPU's ends the capture. The calls before it, which warm up, have asked."""
-
-    class OnGpu:
-        is_cuda = True
-
-        def any(self):
-            return torch.tensor(True)
-
-    class Layer:
-        layer_name, check = "l", StockLayer.check
-
-    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
-    refuse_rows(Layer(), OnGpu(), "wrong")
-    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
-    with pytest.raises(ValueError, match="wrong"):
-        refuse_rows(Layer(), OnGpu(), "wrong")

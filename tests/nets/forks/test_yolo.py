@@ -136,12 +136,12 @@ def test_yolov3(mask, more, fields, count):
     same(got, 3 * np.stack([slope.reshape(x.shape[1:]) for _, slope in wanted]) / 2, 1e-6)
 
 
-def region(x, rows, *, rescore=True, thresh=0.2, others=0.5, objects=1.0, coord=5.0):
+def region(x, rows, *, seen=None, rescore=True, thresh=0.2, others=0.5, objects=1.0, coord=5.0):
     here = Map(x, CELLS, 1)
     lacks = np.zeros_like(here.x)
     for n, i, j in here.places():
-        o = sigmoid(here.x[n, 4, i, j])
-        lacks[n, 4, i, j] = 0 if here.overlaps(n, i, j, rows) > thresh else others * o * o * (1 - o)
+        o, most = sigmoid(here.x[n, 4, i, j]), here.overlaps(n, i, j, rows if seen is None else seen)
+        lacks[n, 4, i, j] = 0 if most > thresh else others * o * o * (1 - o)
     for row in rows:
         i, j = here.cell(row)
         n = int(np.argmax(here.alike(CELLS, row)))
@@ -175,6 +175,30 @@ def test_region_loss(more, fields):
     same(top, sum((lacks**2).sum() for lacks in wanted) / 2, 1e-6)
     (got,) = torch.autograd.grad(top, x)
     same(got, np.stack([lacks.reshape(x.shape[1:]) for lacks in wanted]) / 2, 1e-6)
+
+
+def test_where_boxes_end():
+    """As in the source: at width 0, and those that an anchor may overlap at x 0, too."""
+    x, given = draw(2, 40, 4, 4), boxes(20, 3)
+    given[:, 6, 1], given[:, 12, 3], given[:, 3, 1] = 0, 0, 1.2  # the fourth box's centre is outside
+    text = f"num_class: 3 thresh: 0.2 {words('biases', np.array(CELLS).flatten())}"
+    net = one_layer(f'type: "RegionLoss" region_loss_param {{ {text} }}', x.shape, given.shape)
+    answered = [i for i in range(12) if i != 3]
+    wanted = [region(x[n].numpy(), given[n, answered].numpy(), seen=given[n, :6].numpy()) for n in range(2)]
+    same(net(x, given), sum((lacks**2).sum() for lacks in wanted) / 2, 1e-6)
+
+
+def test_a_box_without_a_height_is_nobody_s():
+    mask = [2, 3]
+    x, given = draw(2, 16, 4, 5), boxes(6, 3)
+    given[:, 4, 4] = 0
+    text = (
+        f"num_class: 3 num: 2 anchors_scale: 32 mask: 2 mask: 3 {words('biases', np.array(SIZES).flatten())}"
+    )
+    net = one_layer(f'type: "Yolov3" yolov3_param {{ {text} }}', x.shape, given.shape)
+    rows = [given[n, [0, 1, 2, 3, 5]].numpy() for n in range(2)]
+    wanted = [yolov3(x[n].numpy(), rows[n], mask)[0] for n in range(2)]
+    same(net(x, given), sum((lacks**2).sum() for lacks in wanted) / 2, 1e-6)
 
 
 def found(maps, chances, least, threshold):

@@ -74,6 +74,10 @@ def test_fields_of_forks_are_understood_or_named():
     with pytest.raises(CaffeValueError, match=r"pooling_param\.ceil_mode: expected true or false, got flase"):
         caffe_net(INPUT + pool % "ceil_mode: flase")
     with pytest.raises(
+        CaffeValueError, match=r"line 2: pooling_param\.ceil_mode: expected a value, got a message"
+    ):
+        caffe_net(INPUT + pool % "ceil_mode { }")
+    with pytest.raises(
         CaffeValueError, match=r"line 2: pooling_param\.pad_l is a field that stock Caffe does not have"
     ):
         caffe_net(INPUT + pool % "pad_l: 1")

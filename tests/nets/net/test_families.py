@@ -2,11 +2,11 @@
 
 import importlib
 import inspect
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from support import python_with_torch
 
 from cuffi.nets import forks, stock
 
@@ -49,5 +49,5 @@ parts = ("nets.forks.ssd", "nets.forks.yolo", "nets.stock.losses")
 seen = lambda: [name for name in sys.modules if name.endswith(parts)]
 print(seen(), "PriorBox" in forks.fork_types(), seen(), len(forks.fork_classes("PriorBox")), seen())
 """
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
-    assert done.stdout == "[] True [] 1 ['cuffi.nets.forks.ssd']\n"
+    done = python_with_torch.run([sys.executable, "-c", text])
+    assert done.stdout == "[] True [] 1 ['cuffi.nets.forks.ssd']\n", done.stderr

@@ -23,6 +23,12 @@ def test_what_is_neither_names_the_file_and_line(run):
     assert (error.value.lineno, error.value.filename.endswith("old.py")) == (1, True)
 
 
+@pytest.mark.parametrize("text", ["x = 1", "x += 1", "1 <> 2; 3", "", "pass"])
+def test_eval_takes_an_expression_and_nothing_else(run, text):
+    with pytest.raises(SyntaxError):
+        run(f"out = eval({text!r})")
+
+
 @pytest.mark.parametrize(
     ("text", "printed"),
     [

@@ -2,11 +2,11 @@
 
 import builtins
 import os
-import subprocess
 import sys
 
 import numpy as np
 import pytest
+from support import python_with_torch
 
 from cuffi.nets.python2 import old_numpy
 from cuffi.nets.python2.libraries import library
@@ -258,7 +258,7 @@ def test_a_script_prints_numbers_as_numpy_did_before_2(tmp_path):
     )
     command = [sys.executable, "-m", "cuffi.caffe", "s.py"]
     env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    done = python_with_torch.run(command, tmp_path, env)
     assert done.stdout == "[0.5, 3] True\n", done.stderr
 
 

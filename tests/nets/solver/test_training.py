@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import torch
+from support import python_with_torch
 from support.root import ROOT
 
 from cuffi import CaffeValueError
@@ -305,7 +306,7 @@ def test_ctrl_c_waits_for_the_end_of_an_iteration(folder):
         "sys.exit(train.main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", code, str(folder / "solver.prototxt")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = python_with_torch.run(command)
     assert done.returncode == 0 and "Optimization stopped early." in done.stderr
     assert (folder / "out" / "s_iter_5.solverstate").exists()
     assert main([str(folder / "solver.prototxt"), "--resume"]) == 0
@@ -425,6 +426,6 @@ def test_paths_begin_where_make_was_called(tmp_path):
     )
     command = [sys.executable, "-m", "cuffi.train", "--directory", str(tmp_path), "s.prototxt"]
     environment = os.environ | {"LAYERS_DIR": "layers"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    done = python_with_torch.run(command, env=environment)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "a_iter_1.solverstate").exists() and (tmp_path / "out" / "a_loss.csv").exists()

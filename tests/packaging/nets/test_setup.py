@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from support import python_with_torch
 from support.wheels import NETS, pip
 
 TRIALS = ROOT / "lab" / "wheel" / "trials"
@@ -42,18 +43,15 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def run(nets_site, folder):
-    def run(script: str, status: int = 0, **environment: str) -> str:
+    def run(script: str, status: int = 0, with_torch: bool = True, **environment: str) -> str:
         clean = (
             os.environ | {"PYTHONPATH": str(nets_site), "LAYERS_DIR": "", "PATH": "/nowhere"} | environment
         )
-        done = subprocess.run(
-            [sys.executable, "-c", FORBIDDEN + script],
-            capture_output=True,
-            text=True,
-            cwd=folder,
-            env=clean,
-            timeout=300,
-        )
+        command = [sys.executable, "-c", FORBIDDEN + script]
+        if with_torch:
+            done = python_with_torch.run(command, folder, clean)
+        else:
+            done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=clean, timeout=300)
         assert done.returncode == status, done.stdout + done.stderr
         return done.stdout.strip() if not status else done.stderr.strip()
 
@@ -92,7 +90,7 @@ def test_the_descriptor_has_stock_caffes_and_the_fork_types_messages(nets_wheel)
 
 
 def test_an_import_imports_no_torch(run):
-    assert run("import cuffi; print('torch' in sys.modules)") == "False"
+    assert run("import cuffi; print('torch' in sys.modules)", with_torch=False) == "False"
 
 
 def test_nets_and_scripts(run, folder):

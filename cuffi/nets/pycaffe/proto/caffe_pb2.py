@@ -9,10 +9,17 @@ if the variable CAFFE_PROTO names one, or the fork's folder `python` is on sys.p
 the fields of the types in cuffi/nets/forks.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from google.protobuf import message_factory, text_format  # noqa: F401 - scripts find it as google.protobuf.text_format
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
 from ._source import messages
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...  # the messages and the enums, which are made below
+
 
 DESCRIPTOR = messages().message("NetParameter").DESCRIPTOR.file
 

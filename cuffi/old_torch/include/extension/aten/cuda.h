@@ -127,6 +127,13 @@ C10_HOST_DEVICE inline std::tuple<uint64_t, uint64_t> unpack(PhiloxState state) 
 }
 }  // namespace philox
 namespace detail {
+constexpr int CUDA_NUM_THREADS = 1024;
+inline int GET_BLOCKS(int64_t n, int64_t threads = CUDA_NUM_THREADS) {
+  TORCH_CHECK(n > 0, "CUDA kernel launch blocks must be positive, but got N=", n);
+  const int64_t blocks = (n - 1) / threads + 1;
+  TORCH_CHECK(blocks <= INT32_MAX, "Can't schedule too many blocks on CUDA device");
+  return static_cast<int>(blocks);
+}
 inline Generator getDefaultCUDAGenerator(int = -1) { return {}; }
 // A tensor's memory, sizes and strides for a kernel, and the place of its element of a number.
 template <typename T, typename Index>

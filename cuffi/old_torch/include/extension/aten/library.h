@@ -3,7 +3,33 @@
 
 #include "bind.h"
 
+namespace c10 {
+enum class DispatchKey {
+  CatchAll,
+  CPU,
+  CUDA,
+  Meta,
+  Autograd,
+  AutogradCPU,
+  AutogradCUDA,
+  CompositeImplicitAutograd,
+  CompositeExplicitAutograd
+};
+inline const char* toString(DispatchKey key) {
+  static const char* const names[] = {"", "CPU", "CUDA", "Meta", "Autograd", "AutogradCPU", "AutogradCUDA",
+                                      "CompositeImplicitAutograd", "CompositeExplicitAutograd"};
+  return names[static_cast<int>(key)];
+}
+inline const char* toString(DeviceType type) { return type == kCUDA ? "CUDA" : type == DeviceType::Meta ? "Meta" : "CPU"; }
+}  // namespace c10
 namespace torch {
+
+// A function with the key that it is registered by: torch::dispatch(key, f).
+template <typename F>
+struct Dispatched {
+  std::string key;
+  F f;
+};
 
 // The schema of a function, from its C++ types.
 template <typename T>
@@ -75,12 +101,26 @@ class Library {
   }
   template <typename F>
   Library& impl(const char* name, F&& f) {
-    aten::Bound bound = aten::bind(name, std::forward<F>(f));
-    bound.on_cpu = key_ == "CPU";
-    return aten::library(space_.c_str(), key_.c_str(), "impl", name, std::move(bound)), *this;
+    return add(name, key_, std::forward<F>(f));
+  }
+  template <typename F>
+  Library& impl(const char* name, Dispatched<F> by_key) {
+    return add(name, by_key.key, by_key.f);
+  }
+  template <typename Key, typename F>
+  Library& impl(const char* name, Key key, F&& f) {
+    return add(name, c10::toString(key), std::forward<F>(f));
   }
   Library& set_python_module(const char*, const char* = "") { return *this; }
   Library& impl_abstract_pystub(const char*, const char* = "") { return *this; }
+
+ private:
+  template <typename F>
+  Library& add(const char* name, const std::string& key, F&& f) {
+    aten::Bound bound = aten::bind(name, std::forward<F>(f));
+    bound.on_cpu = key == "CPU";
+    return aten::library(space_.c_str(), key.c_str(), "impl", name, std::move(bound)), *this;
+  }
 };
 
 // torch::RegisterOperators().op("space::name", &f).
@@ -121,9 +161,9 @@ struct LibraryBlock {
     fill(library);
   }
 };
-template <typename F>
-F dispatch(const char*, F f) {
-  return f;
+template <typename Key, typename F>
+Dispatched<F> dispatch(Key key, F f) {
+  return {c10::toString(key), f};
 }
 
 }  // namespace torch

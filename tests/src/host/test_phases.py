@@ -1,0 +1,177 @@
+"""Kernels whose phases are loops on the host (tools/cuda/phases.py): the numbers and errors of threads on fibres."""
+
+import math
+
+import pytest
+import torch
+
+from cuffi import load_inline
+from cuffi.runtime import CaffeRuntimeError
+from tools.cuda.analysis import Unit
+from tools.cuda.rewrite import rewrite_unit
+from tools.cuda.to_host import HostRewriter
+
+# id is the thread's number in the block, place that in the grid. s is shared.
+HEAD = """
+#define TILE 8
+__device__ int twice(int v) { return 2 * v; }
+__device__ void raise_by(int& v, int by) { v += by; }
+"""
+IDS = """
+  __shared__ int s[1024];
+  const int id = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+  const int count = blockDim.x * blockDim.y * blockDim.z;
+  const int place = ((blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) * count + id;
+  s[id] = x[place];
+  __syncthreads();
+"""
+BODIES = {
+    "neighbour": "y[place] = s[(id + 1) % count];",
+    "sum": """for (int d = 512; d > 0; d >>= 1) { if (id < d && id + d < count) s[id] += s[id + d]; __syncthreads(); }
+              y[place] = s[0] + id;""",
+    "scan": """int d = 1;
+               while (d < count) {
+                 int v = id >= d ? s[id - d] : 0;
+                 __syncthreads();
+                 s[id] += v;
+                 __syncthreads();
+                 d *= 2;
+               }
+               y[place] = s[id];""",
+    "kept": """int a = 3, b, c = x[place]; float f = c * 0.5f; long long wide = c; b = a + id;
+               for (int m = 0; m < n % 5; ++m) { raise_by(c, s[(id + m) % count]);
+                 f += b; wide = wide * 3 + c; __syncthreads(); }
+               y[place] = a + b + c + (int)f + (int)(wide % 1000);""",
+    "index": """unsigned t = threadIdx.x; int i = blockIdx.x * blockDim.x + t;
+                __syncthreads(); y[place] = i + s[(id + 2) % count]
+                + (threadIdx.x + blockDim.x * blockIdx.x);""",
+    "pointers": """const int* row = x + (place / TILE) * TILE; int* own = &s[id];
+                   __syncthreads(); y[place] = row[0] + *own; __syncthreads(); y[place] += row[place % TILE];""",
+    "branches": """if (n % 2) { int v = s[(id + 1) % count]; __syncthreads(); s[id] = v; }
+                   else if (n > 4) { s[id] += 7; }
+                   __syncthreads(); y[place] = s[(id + 3) % count];""",
+    "leaves": """if (n < 3) return;
+                 for (int m = 0;; ++m) { __syncthreads(); if (m >= n) break; y[place] += m;
+                 if (m == 4) continue; y[place] += 10; }
+                 if (id % 3 == 0) return;
+                 y[place] += 100;""",
+    "loops": """int best = 0;
+                for (int k = 0; k < 9; ++k) { if (k == id) continue; if (k > n) break; best += s[(id + k) % count]; }
+                __syncthreads(); y[place] = best;
+                for (int k = 0; k < 2; ++k) { __syncthreads(); y[place] += k * best; }""",
+    "atomics": """int own = atomicAdd(&s[0], 1); __syncthreads(); y[place] = s[0] * 2 + (own < s[0]);""",
+    "own_arrays": """int own[3] = {id, n, 1}; for (int k = 0; k < 3; ++k) s[id] += own[k];
+                     __syncthreads(); y[place] = s[(id + 1) % count];""",
+}  # fmt: skip
+TEMPLATED = """
+template <typename T> __global__ void templated(T* y, const T* x) {
+  extern __shared__ unsigned char raw[];
+  T* s = reinterpret_cast<T*>(raw);
+  T v = x[threadIdx.x];
+  s[threadIdx.x] = v;
+  __syncthreads();
+  y[threadIdx.x] = v + s[blockDim.x - 1 - threadIdx.x];
+}
+extern "C" int templated_float(float* y, const float* x, int n) {
+  templated<float><<<1, n, n * sizeof(float)>>>(y, x);
+  return CAFFE_LAUNCH_STATUS();
+}
+extern "C" int templated_double(double* y, const double* x, int n) {
+  templated<double><<<1, n, n * sizeof(double)>>>(y, x);
+  return CAFFE_LAUNCH_STATUS();
+}
+"""
+OTHERS = r"""
+__global__ void divides(int by, int* y) { __shared__ int s; s = by; __syncthreads(); y[0] = 7 / s; }
+__global__ void reaches(long at, int* y) { __syncthreads(); y[at] = 7; }
+__global__ void beyond(int* y) { extern __shared__ int d[]; d[threadIdx.x + 5] = 1; __syncthreads(); y[0] = d[0]; }
+__device__ int deep(int n, volatile char* above) {
+  char own[1024];
+  own[n % 1024] = above[0];
+  return n ? deep(n - 1, own) + own[0] : 0;
+}
+"""
+
+
+def kernels(suffix: str, end: str) -> str:
+    head = "(int* y, const int* x, int n) {"
+    return "".join(
+        f"__global__ void {name}{suffix}{head}{IDS}{body} {end} }}\n" for name, body in BODIES.items()
+    )
+
+
+@pytest.fixture(scope="module")
+def phases():
+    """Each kernel twice: a goto that nobody reaches lets its threads run on fibres."""
+    text = HEAD + kernels("", "") + kernels("_fibres", "if (n == -12345) goto out; out:;") + OTHERS
+    return load_inline("phases", text, backends="host")
+
+
+def launch(module, name, *arguments, grid=(1, 1, 1), block=(1, 1, 1), shared=()):
+    getattr(module, f"phases_{name}")(*arguments, *grid, *block, *shared)
+
+
+def test_all_but_the_fibres_are_loops():
+    text = HEAD + kernels("", "") + kernels("_fibres", "if (n == -12345) goto out; out:;") + OTHERS
+    texts, _, _ = rewrite_unit(Unit(text, "x.cu"), HostRewriter, "", "")
+    assert texts[""].count("::cuda_host::kPhases") == len(BODIES) + 3
+
+
+@pytest.mark.parametrize(
+    "grid, block",
+    [((3, 1, 1), (96, 1, 1)), ((2, 2, 2), (5, 3, 2)), ((70, 1, 1), (1, 1, 1)), ((1, 1, 1), (1024, 1, 1))],
+)
+@pytest.mark.parametrize("name", BODIES)
+def test_the_numbers_of_fibres(phases, name, grid, block):
+    total = math.prod(grid) * math.prod(block)
+    x = torch.randint(0, 50, (total,), dtype=torch.int32, generator=torch.Generator().manual_seed(1))
+    for n in range(-1, 8):
+        ours, theirs = torch.zeros(2, total, dtype=torch.int32)
+        launch(phases, name, ours, x, n, grid=grid, block=block)
+        launch(phases, f"{name}_fibres", theirs, x, n, grid=grid, block=block)
+        assert torch.equal(ours, theirs), n
+
+
+def test_sums_and_neighbours(phases):
+    """Against torch."""
+    x = torch.arange(4 * 64, dtype=torch.int32)
+    rows = x.reshape(4, 64)
+    for name, wanted in {
+        "neighbour": rows.roll(-1, 1),
+        "sum": rows.sum(1, keepdim=True, dtype=torch.int32) + torch.arange(64, dtype=torch.int32),
+        "scan": rows.cumsum(1, dtype=torch.int32),
+    }.items():
+        y = torch.zeros_like(x)
+        launch(phases, name, y, x, 1, grid=(4, 1, 1), block=(64, 1, 1))
+        assert torch.equal(y.reshape(4, 64), wanted), name
+
+
+def test_templates_and_dynamic_memory():
+    templated = load_inline("templated", TEMPLATED, backends="host")
+    for call, dtype in (
+        (templated.templated_float, torch.float32),
+        (templated.templated_double, torch.float64),
+    ):
+        x, y = torch.randn(40, dtype=dtype), torch.zeros(40, dtype=dtype)
+        call(y, x, 40)
+        assert torch.equal(y, x + x.flip(0))
+
+
+@pytest.mark.parametrize(
+    "name, arguments, words",
+    [
+        ("divides", (0,), "kernel divides: an integer was divided by zero"),
+        ("reaches", (1 << 44,), "kernel reaches: used memory that is not there"),
+    ],
+)
+def test_errors(phases, name, arguments, words):
+    y = torch.zeros(4, dtype=torch.int32)
+    with pytest.raises(CaffeRuntimeError, match=words):
+        launch(phases, name, *arguments, y)
+    launch(phases, "divides", 1, y)
+    assert y[0] == 7
+
+
+def test_dynamic_shared_memory_is_looked_after(phases):
+    with pytest.raises(CaffeRuntimeError, match=r"dynamic shared memory.*asked for 16 bytes"):
+        launch(phases, "beyond", torch.zeros(4, dtype=torch.int32), shared=(16,))
