@@ -94,11 +94,11 @@ def lltm_pointwise_backward(
         gates, bias, new_cell, new_h_diff, new_cell_diff, gates_diff, bias_diff, old_cell_diff, partial_sums,
         batch, state, h_row, h_column, cell_row, cell_column,
     )  # fmt: skip
-    return (
-        gates.new_empty(0) if gates_diff is None else gates_diff,
-        gates.new_empty(0) if bias_diff is None else bias_diff,
-        gates.new_empty(0) if old_cell_diff is None else old_cell_diff,
-    )
+    return _or_empty(gates_diff, gates), _or_empty(bias_diff, gates), _or_empty(old_cell_diff, gates)
+
+
+def _or_empty(diff: Tensor | None, like: Tensor) -> Tensor:
+    return like.new_empty(0) if diff is None else diff
 
 
 def _keep(ctx, arguments, result):
