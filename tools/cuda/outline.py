@@ -207,7 +207,7 @@ def head_name(tokens, partner, head: int, end: int) -> int | None:
     The last name(...) counts, because a macro's call without a semicolon may come before the function.
     """
     name_index, index = None, head
-    angles = (None, None)  # the last name<...>: the index after its brackets, and the index of its name
+    angles = (-1, -1)  # the last name<...>: the index after its brackets, and the index of its name
     while index < end:
         text = tokens[index].text
         if text == "<" and index > head and tokens[index - 1].kind == "name":
