@@ -217,8 +217,8 @@ def _structs(wing: str) -> str:
 
 
 def _parameter(header: Path, function: str, node: c_ast.Node) -> tuple[str, str]:
-    name = getattr(node, "name", None)
-    if not name:
+    name = node.name if isinstance(node, c_ast.Decl) else None
+    if not isinstance(node, c_ast.Decl) or not name:
         raise BuildError(
             f"{header}: error: {function}: each parameter needs a name, which error messages use"
         )
@@ -285,7 +285,9 @@ def cpu_features(cxx: list[str], flags: list[str]) -> list[str]:
     """The processor features that code compiled with these flags may need, and that the compiler can test for."""
     command = [*cxx, *flags, "-dM", "-E", "-x", "c++", os.devnull]
     macros = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    features = [feature for macro, feature in CPU_FEATURES.items() if f"#define {macro} " in macros]
+    features: list[str] = [
+        feature for macro, feature in CPU_FEATURES.items() if f"#define {macro} " in macros
+    ]
     if _can_be_asked(cxx, features):
         return features
     # If a compiler cannot test for a feature, it is older than the processors with this feature.

@@ -15,7 +15,7 @@ from ..runtime.cases import load_package
 from .call import CaffeModule
 
 _DEFINES = re.compile(r"""caffe_layer\(\s*__name__\s*,\s*["'](\w+)["']""")
-_TOOLKIT = __package__.rpartition(".")[0]
+_TOOLKIT = __name__.rsplit(".", 2)[0]
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def folder() -> Path:
         _made(path)
         why = private.why_unsafe(path)
     except OSError as error:
-        raise _unusable(path, error.strerror) from None
+        raise _unusable(path, error.strerror or str(error)) from None
     if why:
         raise _unusable(path, why)
     return path
@@ -61,7 +61,7 @@ def subfolder(name: str) -> Path:
     try:
         return private.own(cache / name)
     except OSError as error:
-        raise _unusable(cache, error.strerror) from None
+        raise _unusable(cache, error.strerror or str(error)) from None
 
 
 def for_make(cache: Path) -> Path:
@@ -193,7 +193,7 @@ class Entry:
                 private.removed(file)
             lock = os.open(file, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
         except OSError as error:
-            raise _unusable(self.cache, error.strerror) from None
+            raise _unusable(self.cache, error.strerror or str(error)) from None
         try:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

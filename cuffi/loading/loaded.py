@@ -61,10 +61,11 @@ def _import(package: str, name: str, entry: Entry, folders: tuple[Path, ...], wr
     spec = importlib.util.spec_from_file_location(
         f"{package}.{name}", folders[0] / "__init__.py", submodule_search_locations=list(map(str, folders))
     )
+    assert spec is not None and spec.loader is not None  # a .py file has a loader
     module = importlib.util.module_from_spec(spec)
-    module.__libraries__ = str(entry.folder)
+    vars(module)["__libraries__"] = str(entry.folder)
     if wrap:
-        module.__wrap__ = wrap
+        vars(module)["__wrap__"] = wrap
     sys.modules[package], sys.modules[spec.name] = parent, module
     try:
         spec.loader.exec_module(module)

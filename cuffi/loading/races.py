@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ..backends import HOST
@@ -20,7 +20,9 @@ VARIABLE = "CAFFE_RACES"
 _lock = threading.Lock()
 
 
-def settings_of(who: str, sanitize, backends) -> tuple[dict[str, str], object]:
+def settings_of(
+    who: str, sanitize, backends: Iterable[str] | None
+) -> tuple[dict[str, str], Iterable[str] | None]:
     """(make's settings for `sanitize`, the backends to build). The race finder is for the host alone."""
     if sanitize is None:
         return {}, backends
@@ -69,7 +71,7 @@ def checked(call, shown: Callable[[str], str]):
                 raise CaffeRuntimeError(f"{call.__qualname__}: {shown(told)}")
         return result
 
-    launch.__signature__ = call.__signature__
+    vars(launch)["__signature__"] = call.__signature__
     return launch
 
 

@@ -162,7 +162,9 @@ class Progress:
 
     def __enter__(self) -> "Progress":
         if self._write:
-            self._thread = threading.Thread(target=self._turn, name="cuffi progress", daemon=True)
+            self._thread = threading.Thread(
+                target=self._turn, args=(self._write,), name="cuffi progress", daemon=True
+            )
             self._thread.start()
         return self
 
@@ -172,10 +174,10 @@ class Progress:
             self._thread.join()
             self._write("\r" + " " * self.WIDTH + "\r")
 
-    def _turn(self) -> None:
+    def _turn(self, write: Callable[[str], None]) -> None:
         for frame in itertools.cycle(self.FRAMES):
             text = f"{frame} building {self.name}  {time.monotonic() - self.began:.1f} s  {self.now}"
-            self._write("\r" + text[: self.WIDTH].ljust(self.WIDTH))
+            write("\r" + text[: self.WIDTH].ljust(self.WIDTH))
             if self._ended.wait(0.1):
                 return
 

@@ -75,6 +75,7 @@ def find_nvcc() -> str:
 @functools.cache
 def _search(path: str, cuda_home: str) -> str:
     spec = importlib.util.spec_from_file_location("find_nvcc", root() / "tools" / "make" / "find_nvcc.py")
+    assert spec is not None and spec.loader is not None  # a .py file has a loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return str(module.find(cuda_home) or "")

@@ -43,6 +43,14 @@ _NO_DEFAULT = {
 OPTIONS = ["dtype", "layout", "device", "pin_memory"]
 
 
+class _Argument(NamedTuple):
+    """An argument of a schema. value: its default."""
+
+    type: str
+    name: str
+    value: str | None
+
+
 class Declared(NamedTuple):
     """One operation. parameters: as C++ declares them. values: expressions for `names`, the schema's arguments."""
 
@@ -118,12 +126,13 @@ def declared(schema: str) -> Declared | None:
     head, _, result = schema.rpartition(" -> ")
     full, _, rest = head.removeprefix("aten::").partition("(")
     name, _, overload = full.partition(".")
-    matched = [ARGUMENT.match(a) for a in split(rest[: rest.rindex(")")]) if a != "*"]
-    if not all(matched) or overload.endswith("hacked_twin"):
+    listed = [a for a in split(rest[: rest.rindex(")")]) if a != "*"]
+    matched = [found for a in listed if (found := ARGUMENT.match(a))]
+    if len(matched) < len(listed) or overload.endswith("hacked_twin"):
         return None
     lacking = " ".join(names for which, names in _NO_DEFAULT.items() if re.fullmatch(which, full)).split()
-    parsed = [m.groupdict() | ({"value": None} if m["name"] in lacking else {}) for m in matched]
-    written = [p for p in parsed[1:] if "!" in p["type"]]
+    parsed = [_Argument(m["type"], m["name"], None if m["name"] in lacking else m["value"]) for m in matched]
+    written = [p for p in parsed[1:] if "!" in p.type]
     if written:  # an `out` variant; C++ has its tensor first
         if len(written) > 1 or overload.rpartition("_")[2] != "out":
             return None
@@ -131,34 +140,32 @@ def declared(schema: str) -> Declared | None:
         name = f"{name}_out"
     results = split(result[1:-1]) if result.startswith("(") else [result]
     kinds = [_plain(r.split(" ")[0]) for r in results]
-    if any(k not in RESULTS for k in kinds) or any(_plain(p["type"]) not in TYPES for p in parsed):
+    if any(k not in RESULTS for k in kinds) or any(_plain(p.type) not in TYPES for p in parsed):
         return None
     several = f"std::tuple<{', '.join(RESULTS[k] for k in kinds)}>"
     made = "void" if not kinds else RESULTS[kinds[0]] if len(kinds) == 1 else several
     parameters, values = _parameters(parsed)
-    return Declared(name, overload, parameters, [p["name"] for p in parsed], values, made)
+    return Declared(name, overload, parameters, [p.name for p in parsed], values, made)
 
 
-def _parameters(parsed) -> tuple[list[str], list[str]]:
+def _parameters(parsed: list[_Argument]) -> tuple[list[str], list[str]]:
     """C++'s parameters, and the expressions that are passed, for the arguments of a schema."""
     parameters, values, i = [], [], 0
     while i < len(parsed):
-        if [p["name"] for p in parsed[i : i + 4]] == OPTIONS:
-            optional = all(p["value"] is not None for p in parsed[i : i + 4])
+        if [p.name for p in parsed[i : i + 4]] == OPTIONS:
+            optional = all(p.value is not None for p in parsed[i : i + 4])
             parameters.append("const TensorOptions& options" + (" = {}" if optional else ""))
-            fixed = parsed[i]["value"]
+            fixed = parsed[i].value
             other = f"options.type_ ? *options.type_ : static_cast<ScalarType>({fixed})"
             values.append("options.type_" if fixed in (None, "None") else other)
             values += ["options.layout_", "options.device_", "options.pinned_"]
             i += 4
             continue
-        kind = _plain(parsed[i]["type"])
-        value = _default(kind, parsed[i]["value"])
-        parameters.append(
-            f"{TYPES[kind]} {parsed[i]['name']}_" + (f" = {value}" if value is not None else "")
-        )
-        of_options = parsed[i]["name"] == "memory_format" and "options.device_" in values
-        values.append("options.format_or(memory_format_)" if of_options else f"{parsed[i]['name']}_")
+        kind = _plain(parsed[i].type)
+        value = _default(kind, parsed[i].value)
+        parameters.append(f"{TYPES[kind]} {parsed[i].name}_" + (f" = {value}" if value is not None else ""))
+        of_options = parsed[i].name == "memory_format" and "options.device_" in values
+        values.append("options.format_or(memory_format_)" if of_options else f"{parsed[i].name}_")
         i += 1
     return parameters, values
 
@@ -181,7 +188,7 @@ def _default(kind: str, value: str | None) -> str | None:
     return value if value is None else re.sub(r"\.$", ".0", value)
 
 
-def _asked(operation: Declared, values: list[str]) -> str:
+def _asked(operation: Declared, values: list[str]) -> tuple[str, str]:
     """Statements that do the operation: the last has no `;`, and its value is a Value."""
     strings = (
         f'"{operation.name.removesuffix("_out")}", "{operation.overload}", "{",".join(operation.names)}"'

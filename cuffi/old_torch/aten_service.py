@@ -10,7 +10,7 @@ import operator
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -42,7 +42,9 @@ ELSEWHERE = 127
 # What has items, and is no list.
 NO_LIST = (bytes, bytearray, str, Mapping)
 # The codes of all three kinds of object, as value_of has them.
-CODES = {dtype: code for code, dtype in DTYPES.items()}
+CODES: dict[torch.dtype | torch.layout | torch.memory_format, int] = {
+    dtype: code for code, dtype in DTYPES.items()
+}
 CODES |= {layout: 1000 + code for code, layout in LAYOUTS.items()}
 CODES |= {memory_format: 2000 + code for code, memory_format in FORMATS.items()}
 # ATen's number of a dtype that C++ has no name for.
@@ -295,7 +297,7 @@ def _put_in_class(owner: type, kind: str, name: str, function: Callable) -> None
         setattr(owner, name, {"static": staticmethod(function), "getter": property(method)}.get(kind, method))
 
 
-def _instance(kind: type, held):
+def _instance(kind: type[Any], held):
     made = kind.__new__(kind)
     made._held = held
     return made
@@ -303,7 +305,8 @@ def _instance(kind: type, held):
 
 def _array(given, kind: str, flags: int, may_convert: bool):
     """py::array_t: an array of the dtype `kind` ("": any) in the order of `flags`; None if `given` cannot be one."""
-    order = {1: "C", 2: "F"}.get(flags & 3)
+    orders: dict[int, Literal["C", "F"]] = {1: "C", 2: "F"}
+    order = orders.get(flags & 3)
     dtype = np.dtype(kind) if kind else None
     try:
         if not may_convert and (not isinstance(given, np.ndarray) or dtype not in (None, given.dtype)):
@@ -317,7 +320,7 @@ def _array(given, kind: str, flags: int, may_convert: bool):
             return None  # C++ has no name for the other order of bytes
         if dtype and found.dtype != dtype and not flags & 16 and not np.can_cast(found.dtype, dtype):
             return None
-        return np.require(found, dtype, [f"{order}_CONTIGUOUS"] * bool(order))
+        return np.asarray(found, dtype, order)
     except (TypeError, ValueError):
         return None
 

@@ -283,4 +283,4 @@ def check_compiler_abi_compatibility(_) -> bool:
 def install() -> None:
     """Become torch.utils.cpp_extension, in this process."""
     sys.modules["torch.utils.cpp_extension"] = sys.modules[__name__]
-    torch.utils.cpp_extension = sys.modules[__name__]
+    vars(torch.utils)["cpp_extension"] = sys.modules[__name__]

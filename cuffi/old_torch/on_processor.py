@@ -52,16 +52,18 @@ def stand_in() -> None:
     """`.cuda()` and device="cuda" give tensors of the processor, and torch.cuda says that there is a GPU."""
     processor.stand_in("cuffi.ext")
     cuda = torch.cuda
-    cuda.get_device_capability = lambda *_, **__: (9, 0)
-    cuda.get_device_name = lambda *_, **__: "the processor"
+    vars(cuda).update(
+        get_device_capability=lambda *_, **__: (9, 0),
+        get_device_name=lambda *_, **__: "the processor",
+        reset_peak_memory_stats=lambda *_, **__: None,
+        get_rng_state=lambda *_, **__: torch.get_rng_state(),
+        set_rng_state=lambda new_state, *_, **__: torch.set_rng_state(new_state),
+        Event=_Event,
+    )
     for name in ("device", "device_of"):
         setattr(cuda, name, lambda *_, **__: contextlib.nullcontext())
     for name in ("max_memory_allocated", "memory_allocated"):
         setattr(cuda, name, lambda *_, **__: 0)
-    cuda.reset_peak_memory_stats = lambda *_, **__: None
-    cuda.get_rng_state = lambda *_, **__: torch.get_rng_state()
-    cuda.set_rng_state = lambda state, *_, **__: torch.set_rng_state(state)
-    cuda.Event = _Event
     torch.version.cuda = torch.version.cuda or "13.0"
     _OnProcessor().__enter__()
     run_backward = torch.autograd._engine_run_backward
@@ -71,4 +73,4 @@ def stand_in() -> None:
         with _OnProcessor():
             return run_backward(*args, **kwargs)
 
-    torch.autograd._engine_run_backward = in_mode
+    vars(torch.autograd)["_engine_run_backward"] = in_mode

@@ -131,13 +131,16 @@ conv1d.backward_by(conv1d_backward, save=("bottom", "weight", "bias", "starts"))
 
 def _starts(x: Tensor, seq_idx: Tensor | None, cu_seqlens: Tensor | None) -> Tensor | None:
     """Where packed sequences start, of checked arguments."""
-    if seq_idx is None and cu_seqlens is None:
+    if seq_idx is not None:
+        name, given = "seq_idx", seq_idx
+    elif cu_seqlens is not None:
+        name, given = "cu_seqlens", cu_seqlens
+    else:
         return None
     layer.check_tensor("bottom", x, meta=True)
     layer.check(seq_idx is None or cu_seqlens is None, "cu_seqlens", "None beside seq_idx", cu_seqlens)
     layer.check(x.dim() == 3, "bottom", "3 axes [num, channels, length]", x)
     num, _, length = x.shape
-    name, given = ("cu_seqlens", cu_seqlens) if seq_idx is None else ("seq_idx", seq_idx)
     layer.check_tensor(name, given, meta=True)
     if given.dtype not in (torch.int32, torch.int64):
         raise layer.wrong(name, "int32 or int64", given)

@@ -94,8 +94,11 @@ def lltm_pointwise_backward(
         gates, bias, new_cell, new_h_diff, new_cell_diff, gates_diff, bias_diff, old_cell_diff, partial_sums,
         batch, state, h_row, h_column, cell_row, cell_column,
     )  # fmt: skip
-    diffs = gates_diff, bias_diff, old_cell_diff
-    return tuple(gates.new_empty(0) if diff is None else diff for diff in diffs)
+    return _or_empty(gates_diff, gates), _or_empty(bias_diff, gates), _or_empty(old_cell_diff, gates)
+
+
+def _or_empty(diff: Tensor | None, like: Tensor) -> Tensor:
+    return like.new_empty(0) if diff is None else diff
 
 
 def _keep(ctx, arguments, result):
@@ -179,10 +182,10 @@ def lltm_step(
     x = torch.cat((old_h, input), 1)
     weights, bias = weights.contiguous(), bias.contiguous()
     if _bias_in_gates(x):
-        gates, bias = torch.addmm(bias, x, weights.t()), None
+        gates, apart = torch.addmm(bias, x, weights.t()), None
     else:
-        gates = torch.mm(x, weights.t())
-    return *_forward(gates, bias, old_cell), gates, x
+        gates, apart = torch.mm(x, weights.t()), bias
+    return *_forward(gates, apart, old_cell), gates, x
 
 
 def _bias_in_gates(x: Tensor) -> bool:

@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -154,7 +154,7 @@ def kernels_of(folder: Path) -> list[str]:
 
 
 @contextlib.contextmanager
-def watched() -> Iterator[Watch]:
+def watched() -> Generator[Watch]:
     """Record the kernels and races of this process and its children. The result is complete at the end of the block."""
     found = Watch()
     before = os.environ.get("CAFFE_RACES")
@@ -220,7 +220,9 @@ def parse(text: str) -> tuple[list[Race | LaneRead | Mistake], set[str], list[st
             race = Race(kernel, what, space, (here, there), (mine, its), threads, element, width, name)
             pair = (kernel, *sorted((here, there)))
             before = races.setdefault(pair, race)
-            if before.within_a_warp and not race.within_a_warp:  # wrong on older GPUs, too
+            if (
+                isinstance(before, Race) and before.within_a_warp and not race.within_a_warp
+            ):  # wrong on older GPUs, too
                 races[pair] = race
     ran = {said[0] for word, *said in rows if word == "ran"}
     left = [LEFT[said[1]].format(said[0], said[2]) for word, *said in rows if word == "left"]

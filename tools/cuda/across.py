@@ -27,7 +27,7 @@ def foreign_functions(sources: Sequence[Source]) -> set[str]:
             named = {token.text for token in tokens[first:last]}
             written = tokens[last].text == ";" and tokens[last - 1].text not in ("default", "delete", "0")
             if written and words & named:
-                declared.add(tokens[head_name(tokens, source.lexed.partner, first, last)].text)
+                declared.add(tokens[source.name_of((first, last))].text)
     return declared - defined
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from .across import foreign_functions
@@ -95,7 +95,7 @@ class Unit:
         layer: LayerFolder | None = None,
         defined: Mapping[str, int] = HOST_BUILD,
         find=None,
-        replaced: set[str] = frozenset(),
+        replaced: Collection[str] = (),
         root: str | None = None,
     ):
         """`root` is the folder in which headers may lie, if not the file's own. `find` looks for headers that are not
@@ -406,7 +406,7 @@ class _Body:
             function.type == "field_expression" and function.child_by_field_name("operator").type == "."
         )
         name_node = function.child_by_field_name("field") if of_object else function
-        name = re.match(r"[\w:]*", self._of(name_node))[0].split("::")[-1]
+        name = re.split(r"[^\w:]", self._of(name_node), maxsplit=1)[0].split("::")[-1]
         known = [(s, f) for s in self._unit.sources for f in s.functions if f.name == name]
         arguments = call.child_by_field_name("arguments").named_children
         if name == "swap" and not known:

@@ -111,15 +111,16 @@ def choose(listed: Iterable[Token | Directive], defined: Mapping[str, int]) -> d
     for item in listed:
         if isinstance(item, Token):
             places.read(item)
-        word = item.word if isinstance(item, Directive) else ""
-        if word in ("if", "ifdef", "ifndef"):
+            if stack:
+                stack[-1].branches[-1].items.append(item)
+        elif item.word in ("if", "ifdef", "ifndef"):
             stack.append(_Group(item, *places.now()))
             places.enter()
-        elif word in ("elif", "else") and stack:
+        elif item.word in ("elif", "else") and stack:
             stack[-1].branches[-1].end = item.start
             stack[-1].branches.append(_Branch(item))
             places.again()
-        elif word == "endif" and stack:
+        elif item.word == "endif" and stack:
             group = stack.pop()
             places.leave()
             group.branches[-1].end = item.start

@@ -47,7 +47,9 @@ def find_launches(
     macro argument of the launch is parsed alone.
     """
     openings = launch_openings(tokens)
-    whole = _parse_statements(outline, tokens) if openings else None
+    if not openings:
+        return
+    whole = _parse_statements(outline, tokens)
     for index in openings:
         at = tokens[index].start
         launch = _locate(outline, *whole, at, tokens, partner)

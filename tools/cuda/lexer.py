@@ -147,7 +147,7 @@ def items(text: str):
     word, tokens, start = None, [], None  # the directive being read
     line_is_fresh = True
     for match in TOKEN.finditer(text):
-        kind = match.lastgroup
+        kind = match.lastgroup or ""
         if kind in ("comment", "splice"):
             continue
         if kind == "newline":

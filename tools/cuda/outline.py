@@ -68,6 +68,12 @@ class Outline:
         self.parts: list[Part] = []
         self._scope(0, len(lexed.tokens), inside="", scope="")
 
+    def name_of(self, declared: tuple[int, int]) -> int:
+        """The index of the name in one of the heads in `declared`."""
+        at = head_name(self.lexed.tokens, self.lexed.partner, *declared)
+        assert at is not None  # only heads with a name are in it
+        return at
+
     def function_around(self, offset: int) -> Function | None:
         return next((f for f in self.functions if f.body <= offset < f.end), None)
 
@@ -201,7 +207,7 @@ def head_name(tokens, partner, head: int, end: int) -> int | None:
     The last name(...) counts, because a macro's call without a semicolon may come before the function.
     """
     name_index, index = None, head
-    angles = (None, None)  # the last name<...>: the index after its brackets, and the index of its name
+    angles = (-1, -1)  # the last name<...>: the index after its brackets, and the index of its name
     while index < end:
         text = tokens[index].text
         if text == "<" and index > head and tokens[index - 1].kind == "name":

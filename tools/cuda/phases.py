@@ -60,6 +60,12 @@ class _Variable:
         self.changes: list = []  # nodes that change it; None: somebody else may
         self.is_uniform = self.is_kept = self.is_constant = self.is_array = False
 
+    @property
+    def declaration(self):
+        """The statement of a thread's own variable, which has one."""
+        assert self.statement is not None
+        return self.statement
+
     def is_of(self, words: set[str]) -> bool:
         """Is it a number of such a type, or a pointer?"""
         return self.stars is not None and (self.stars > 0 or set(self.type.split()) <= words)
@@ -171,7 +177,8 @@ class _Phases:
                 known = known and inner.type in ("init_declarator", "pointer_declarator")
                 stars += inner.type == "pointer_declarator"
                 below = inner.child_by_field_name("declarator") or next(iter(inner.named_children), None)
-                self._check(below is not None)
+                if below is None:
+                    raise _Unclear
                 known = known and not any(c.type == "type_qualifier" for c in inner.named_children)
                 if inner.type == "reference_declarator" and value is not None:
                     changed = self._root(value)
@@ -209,7 +216,7 @@ class _Phases:
                 callee = one.child_by_field_name("function")
                 if callee.type == "field_expression":
                     places = [(callee.child_by_field_name("argument"), None)]
-                name = re.match(r"[\w:]*", self._of(callee))[0].split("::")[-1]
+                name = re.split(r"[^\w:]", self._of(callee), maxsplit=1)[0].split("::")[-1]
                 if callee.type != "primitive_type" and not BY_VALUE.match(name) and name not in self.by_value:
                     arguments = one.child_by_field_name("arguments")
                     places += [(argument, None) for argument in arguments.named_children]
@@ -422,7 +429,7 @@ class _Phases:
                 places[statement.id] = number
         own = [v for v in self.scopes if v.statement is not None and v.statement.id in places]
         for variable in own:
-            variable.region = places[variable.statement.id]
+            variable.region = places[variable.declaration.id]
         used = [[v for s in statements for v in self._variables(s) if v in own] for statements, _ in regions]
         carried = [v for v in own if any(v in u and v.region != i for i, u in enumerate(used))]
         kept = self._kept(own, carried)
@@ -439,7 +446,7 @@ class _Phases:
             for node in (n for s in statements for n in self._all(s) if self._is_along_x(n)):
                 first, last = node.start_byte + self.shift, node.end_byte + self.shift
                 edits.append((first, last, "caffe_x" + "\n" * self.source.text.count("\n", first, last)))
-        for statement in {v.statement.id: v.statement for v in kept}.values():
+        for statement in {v.declaration.id: v.declaration for v in kept}.values():
             edits += self._kept_declaration(statement, kept)
         arrays = "".join(f" {self._type(v)} caffe_kept_{i}[1024];" for i, v in enumerate(kept))
         at = self.function.body + 1
@@ -472,18 +479,19 @@ class _Phases:
 
     def _type(self, variable: _Variable) -> str:
         words = [w for w in variable.type.split() if w != "const" or variable.stars]
-        return " ".join(w for w in words if w != "constexpr") + "*" * variable.stars
+        return " ".join(w for w in words if w != "constexpr") + "*" * (variable.stars or 0)
 
     def _reference(self, variable: _Variable, kept: list[_Variable]) -> str:
         array = f"caffe_kept_{kept.index(variable)}[caffe_t]"
         return f"[[maybe_unused]] {self._type(variable)}& {variable.name} = {array}; "
 
     def _again(self, variable: _Variable) -> str:
-        text, start = self._of(variable.value), variable.value.start_byte
-        for node in reversed([n for n in self._all(variable.value) if self._is_along_x(n)]):
+        value = variable.value
+        assert value is not None  # it is computed again
+        text, start = self._of(value), value.start_byte
+        for node in reversed([n for n in self._all(value) if self._is_along_x(n)]):
             text = text[: node.start_byte - start] + "caffe_x" + text[node.end_byte - start :]
-        value = " ".join(text.split())
-        return f"[[maybe_unused]] {self._type(variable)} {variable.name} = {value}; "
+        return f"[[maybe_unused]] {self._type(variable)} {variable.name} = {' '.join(text.split())}; "
 
     def _is_along_x(self, node) -> bool:
         """Is it blockIdx.x * blockDim.x + threadIdx.x, or + a variable for the last one?"""

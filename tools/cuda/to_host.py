@@ -503,12 +503,13 @@ class HostRewriter(Rewriter):
                 skipped.append(token)
             else:
                 kept.append(token)
-        arrays = [_Array.of(kept[a:b]) for a, b in split_commas(kept, match_brackets(kept), 0, len(kept))]
-        types = arrays[0].types if arrays and arrays[0] else []
+        parts = list(split_commas(kept, match_brackets(kept), 0, len(kept)))
+        arrays = [array for a, b in parts if (array := _Array.of(kept[a:b]))]
+        types = arrays[0].types if arrays else []
         place = declaration[0].start
         in_function = in_macro or self.source.function_around(place) is not None
-        unlike = not in_function and len({array.sizes for array in arrays if array}) > 1
-        if not types or not all(arrays) or any(array.types for array in arrays[1:]) or unlike:
+        unlike = not in_function and len({array.sizes for array in arrays}) > 1
+        if not types or len(arrays) < len(parts) or any(array.types for array in arrays[1:]) or unlike:
             self._refuse(place, "extern __shared__ in an unusual form; write `extern __shared__ T name[];`")
             return
         for token in skipped:

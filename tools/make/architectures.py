@@ -51,7 +51,7 @@ def _wanted(nvcc: str, arch: str) -> list[str]:
 
 
 def _number(architecture: str) -> int:
-    return int(re.match(r"\d+", architecture)[0])
+    return int(re.split(r"\D", architecture, maxsplit=1)[0])
 
 
 def _front(numbers: list[str], ptx: bool) -> str:

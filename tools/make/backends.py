@@ -1,6 +1,12 @@
 """The table of backends and the files of the edge, from the package `cuffi` (tools/parts.py)."""
 
+from typing import TYPE_CHECKING
+
 from ..parts import part
 
-edge, _table = part("edge"), part("backends")
-Backend, BACKENDS, HOST, CPU, GPU = _table.Backend, _table.BACKENDS, _table.HOST, _table.CPU, _table.GPU
+if TYPE_CHECKING:
+    from cuffi import edge
+    from cuffi.backends import BACKENDS, CPU, GPU, HOST, Backend
+else:
+    edge, _table = part("edge"), part("backends")
+    Backend, BACKENDS, HOST, CPU, GPU = _table.Backend, _table.BACKENDS, _table.HOST, _table.CPU, _table.GPU

@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from ..files import read
 from ..parts import part
@@ -82,8 +83,15 @@ def _has(flags: list[str], letter: str) -> bool:
     return bool(flags) and not flags[0].startswith("-") and letter in flags[0]
 
 
+class HasMakefile(Protocol):
+    """A job, or another wing's rules: what make reads, and the settings."""
+
+    settings: Settings
+    makefile: str
+
+
 def run_make(
-    job: Job, *goals: str, keep_going: bool = False, quiet: bool = False, changed: Iterable[str] = ()
+    job: HasMakefile, *goals: str, keep_going: bool = False, quiet: bool = False, changed: Iterable[str] = ()
 ) -> int:
     """Run make on the written rules.
 

@@ -38,7 +38,7 @@ class Rules:
         self.libraries: dict[tuple[str, str], str] = {}  # (layer, backend) -> path
         self.depfiles: list[str] = []
         self.lists: dict[str, str] = {}  # a folder's path -> the list of its files
-        self.edge = os.path.relpath(edge.__file__, settings.root)
+        self.edge = os.path.relpath(str(edge.__file__), settings.root)
         programs = [WRITERS, *(kind.writers for kind in kinds())]
         self.writers = {name: files_of(of) for own in programs for name, of in own.items()}
         self.started = time.time_ns()

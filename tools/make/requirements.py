@@ -198,7 +198,7 @@ def _pip(*arguments: str) -> int:
 
     command = [*_pip_command(), "install", "--progress-bar", "off", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as pip:
-        for line in pip.stdout:
+        for line in pip.stdout or ():
             if found := re.match(r"\s*Downloading (\S+) \((\d{2,}(?:\.\d+)? MB|[\d.]+ GB)\)", line):
                 print(f"  PIP   {found[1].rpartition('/')[2]}: {found[2]}", flush=True)
     return pip.returncode

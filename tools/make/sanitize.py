@@ -29,7 +29,7 @@ def library(cxx: str, name: str) -> str:
 
 
 def run_cases(
-    layers_dir: str, device: str, *further: str, tool: tuple[str, ...] = (), **environment: str
+    layers_dir: str, device: str, environment: dict[str, str], *further: str, tool: tuple[str, ...] = ()
 ) -> int:
     command = [
         sys.executable,
@@ -56,7 +56,7 @@ def on_the_host(settings: Settings) -> dict[str, int]:
     }
     fuzz = [sys.executable, "-m", "lab.fuzz", f"--layers-dir={made.layers_dir}"]
     return {
-        "AddressSanitizer, UBSan": run_cases(made.layers_dir, CPU, **checked),
+        "AddressSanitizer, UBSan": run_cases(made.layers_dir, CPU, checked),
         "random calls": subprocess.call(fuzz, env=os.environ | checked),
     }
 
@@ -66,7 +66,7 @@ def races(settings: Settings) -> dict[str, int]:
     if status := build(Job(made), keep_going=True):
         return {"build for the race finder": status}
     print("Races between a launch's threads:", flush=True)
-    return {"races": run_cases(made.layers_dir, CPU, CUDA_VISIBLE_DEVICES="")}
+    return {"races": run_cases(made.layers_dir, CPU, {"CUDA_VISIBLE_DEVICES": ""})}
 
 
 def on_the_gpu(settings: Settings) -> dict[str, int]:
@@ -83,7 +83,7 @@ def on_the_gpu(settings: Settings) -> dict[str, int]:
         # torch's CUDA allocator must not cache: a write past a tensor's end would hit other memory of torch's, and
         # nobody would notice.
         uncached = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
-        found[tool] = run_cases(settings.layers_dir, GPU, *further, tool=before, **uncached)
+        found[tool] = run_cases(settings.layers_dir, GPU, uncached, *further, tool=before)
     return found
 
 

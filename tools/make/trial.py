@@ -141,8 +141,9 @@ def cell(text: str) -> str:
 def words_of(error: BaseException) -> str:
     """The type and the text of an exception, if it has one that can be made."""
     try:
-        place = f" ({error.filename}:{error.lineno})" if isinstance(error, SyntaxError) else ""
-        said = f"{error.msg}{place}" if place else str(error)
+        said = str(error)
+        if isinstance(error, SyntaxError):
+            said = f"{error.msg} ({error.filename}:{error.lineno})"
     except Exception as another:
         said = f"its message raises {type(another).__name__}"
     return f"{type(error).__name__}: {said}"

@@ -309,7 +309,9 @@ class _Maker:
             values = given[name]
             if kind in ("typename", "class"):
                 values += [v for v in deduced[name] if v not in values] if name not in whole else []
-                if own := [v for v in values if re.match(r"\w+", v)[0] in self.file.types - HALVES.keys()]:
+                if own := [
+                    v for v in values if re.split(r"\W", v, maxsplit=1)[0] in self.file.types - HALVES.keys()
+                ]:
                     types[name] = own[0] if "<" not in own[0] else ""
                     if len(values) > 1 or not types[name]:
                         raise NoLauncher(f"has a template parameter {name} that stands for a class")

@@ -89,9 +89,10 @@ class Geometry:
             return None
         expression = found.pop()
         blocks = re.fullmatch(r"CAFFE_GET_BLOCKS\((\w+)\)", expression)
-        for argument in self.maker.arguments if blocks else ():
-            if argument.name == blocks[1]:
-                self._as_count(argument)
+        if blocks:
+            for argument in self.maker.arguments:
+                if argument.name == blocks[1]:
+                    self._as_count(argument)
         return expression
 
     # ---------------------------------------------------------------------------------- counts
@@ -125,8 +126,9 @@ class Geometry:
 
     def factors(self, product: str) -> list[Argument]:
         """The whole numbers of a product `a * b` of the kernel's parameters; none for anything else."""
-        factors = [self._parameter(word) for word in product.split(" * ")]
-        return factors if all(f is not None and f.kernel_type in WHOLE for f in factors) else []
+        known = [self._parameter(word) for word in product.split(" * ")]
+        factors = [f for f in known if f is not None and f.kernel_type in WHOLE]
+        return factors if len(factors) == len(known) else []
 
     def _as_count(self, argument: Argument) -> str:
         """A count as int64_t, as in all of the toolkit's C functions. It is checked if the kernel takes an int."""

@@ -81,9 +81,15 @@ class HostCode:
         """Does the parser know each declaration and each assignment around the launch?"""
         return self.function is not None and not self._root.has_error
 
+    @property
+    def _around(self) -> Function:
+        """The function around the launch. There is one, where it is asked for."""
+        assert self.function is not None
+        return self.function
+
     @cached_property
     def _root(self):
-        function: Function = self.function
+        function = self._around
         tokens = self.source.lexed.tokens
         first, last = position_from(tokens, function.head), position_from(tokens, function.end)
         return parse(mask(tokens[first:last], function.head, function.end))
@@ -109,7 +115,7 @@ class HostCode:
         """The variable that `name` means at the launch; None if the function declares none."""
         if not self.clear:
             return None
-        at = self.launch.start - self.function.head
+        at = self.launch.start - self._around.head
         seen = [(node, scope) for node, scope in self._declarations if _name_of(node) == name]
         visible = [
             node for node, scope in seen if node.start_byte < at and scope.start_byte <= at < scope.end_byte
@@ -181,7 +187,7 @@ class HostCode:
         every: dict[str, set[str]] = {}
         for macro in self.source.macros:
             every.setdefault(macro.tokens[0].text, set()).update(t.text for t in macro_body(macro))
-        text = self.source.text[self.function.head : self.function.end]
+        text = self.source.text[self._around.head : self._around.end]
         used, new = {}, set(re.findall(r"\w+", text)) & every.keys()
         while new:
             used |= {name: every[name] for name in new}

@@ -80,6 +80,12 @@ OF_C = re.compile(
 )
 
 
+def _name_in(declaration: str) -> str:
+    """The name of the function that it declares."""
+    found = NAME.search(declaration)
+    return found[0] if found else ""
+
+
 def why_not_exported(declaration: str, numbers: Collection[str] = ()) -> str:
     """Why Python cannot call a function that is `extern "C"`, in words; "" if it can.
 
@@ -89,7 +95,7 @@ def why_not_exported(declaration: str, numbers: Collection[str] = ()) -> str:
     if not STATUS.match(declaration):
         return "does not return int, a status"
     parameters = declaration[declaration.index("(") + 1 : declaration.rindex(")")]
-    if NAME.search(declaration)[0] in numbers and not re.search(r"[*\[]", parameters):
+    if _name_in(declaration) in numbers and not re.search(r"[*\[]", parameters):
         return "takes no tensor and launches nothing"
     for parameter in parameters.split(","):
         *words, _ = re.findall(r"\w+", parameter) or [""]
@@ -165,7 +171,7 @@ def completed(
         at = source.lexed.imbalances[0].start
         raise NothingExported(f"this `{source.text[at]}` has no partner", source.lexed.position(at)[0])
     without = [f"a kernel without a launcher: {kernel} {reason}" for kernel, reason in left_out]
-    without += [f"{re.search(NAME, text)[0]} is not called from Python: it {why}" for text, why in unfit]
+    without += [f"{_name_in(text)} is not called from Python: it {why}" for text, why in unfit]
     if not launchers:
         given = "load_inline(..., macros={...}) has what its makefile defines"
         hidden = f"; its #if leave out every kernel: {given}" if has_kernels else ""

@@ -81,8 +81,9 @@ def fields_of(body: str, names: set[str]) -> list[Field] | None:
         if not after.startswith("*"):
             after = (before.pop() if before else "") + after
         kind, rest = " ".join(before), after
-        declared = [DECLARATOR.fullmatch(part) for part in rest.split(",")]
-        if not kind or not all(declared):
+        parts = rest.split(",")
+        declared = [found for part in parts if (found := DECLARATOR.fullmatch(part))]
+        if not kind or len(declared) < len(parts):
             return None
         is_const = "const" in kind.split()
         base = " ".join(word for word in kind.split() if word != "const")

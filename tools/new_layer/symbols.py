@@ -123,8 +123,10 @@ def _declared(sources: list[Source], tokens, scope: str):
             return
         stars = "*" * found[1].count("*")
         base = base or " ".join(word for word in found[1].replace("*", " ").split() if word not in STORAGE)
-        sizes = tuple(_number(sources, size) for size in re.findall(r"\[([^\]]*)\]", found[3]))
-        yield Symbol(found[2], base + stars, scope, None if None in sizes else sizes, space, False)
+        texts = re.findall(r"\[([^\]]*)\]", found[3])
+        sizes = tuple(n for size in texts if (n := _number(sources, size)) is not None)
+        known = sizes if len(sizes) == len(texts) else None
+        yield Symbol(found[2], base + stars, scope, known, space, False)
 
 
 def _number(sources: list[Source], text: str, depth: int = 0) -> int | None:

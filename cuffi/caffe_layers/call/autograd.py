@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ...backends import DEVICES, HOST
-from ...runtime import CaffeRuntimeError, backend_of, extension, once, raw_stream
+from ...runtime import CaffeRuntimeError, apply_of, backend_of, extension, once, raw_stream
 from . import services
 from .instance import CPU, GPU, Instance
 from .pool import Pool
@@ -100,10 +100,9 @@ class CaffeNode(torch.autograd.Function):
         return once(_backward, f"{definition.layer.module}.{definition.type}")(ctx, *top_diffs)
 
 
-# Skip the Python part of Function.apply: it looks for functorch transforms, which the call has refused.
-apply = super(torch.autograd.Function, CaffeNode).apply
+apply = apply_of(CaffeNode)
 # Called by torch's graph. Torch's own function would look for a vjp first.
-CaffeNode._backward_cls.apply = CaffeNode.backward
+type.__setattr__(CaffeNode._backward_cls, "apply", CaffeNode.backward)
 
 
 def _backward(ctx, *top_diffs: Tensor):
@@ -155,6 +154,6 @@ def _nothing(*_) -> None:
 
 
 call_module = differentiate = _nothing
-if not extension.UNUSABLE:
+if extension._call is not None and not extension.UNUSABLE:
     extension._call.configure_caffe(_of_caffe())
     call_module, differentiate = extension._call.call_module, extension._call.differentiate

@@ -1,7 +1,7 @@
 """Check and convert the bottoms and blobs of a call, and find its site."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -29,7 +29,7 @@ def refuse_transforms(layer: Layer) -> None:
         raise CaffeRuntimeError(f"{layer.name}: torch.func's transforms cannot look into a Caffe layer")
 
 
-def prepared(definition: Definition, inputs: tuple, blobs: list[Tensor]) -> list[Tensor]:
+def prepared(definition: Definition, inputs: tuple, blobs: Sequence[Tensor | None]) -> list[Tensor]:
     """Dense contiguous tensors of one floating dtype on one device, or an error that names the bottom.
 
     Args:
@@ -85,17 +85,18 @@ def _checked(definition: Definition, i: int, bottom) -> Tensor:
     return bottom
 
 
-def dtype_of(bottoms: list[Tensor], blobs: list[Tensor]) -> torch.dtype:
+def dtype_of(bottoms: list[Tensor], blobs: Sequence[Tensor | None]) -> torch.dtype:
     """The dtype of the computation: that of a floating bottom, else that of the blobs, else torch's default."""
     floating = [b for b in bottoms if b.is_floating_point()]
     if floating:
         supported = [b.dtype for b in floating if b.dtype in DTYPES]
         return supported[0] if supported else torch.float32
-    dtype = blobs[0].dtype if blobs else torch.get_default_dtype()
+    lead = blobs[0] if blobs else None
+    dtype = torch.get_default_dtype() if lead is None else lead.dtype
     return dtype if dtype in DTYPES else torch.float32
 
 
-def site_of(bottoms: list[Tensor], blobs: list[Tensor], phase: int) -> Site:
+def site_of(bottoms: list[Tensor], blobs: Sequence[Tensor | None], phase: int) -> Site:
     """The site of a call with these bottoms."""
     lead = (bottoms or blobs or [None])[0]
     device = torch.get_default_device() if lead is None else lead.device
@@ -112,8 +113,11 @@ def site_at(device: torch.device, dtype: torch.dtype, phase: int) -> Site:
     )
 
 
-def checked_blobs(definition: Definition, blobs: list[Tensor], shapes: tuple[Shape, ...], site: Site):
+def checked_blobs(
+    definition: Definition, blobs: Sequence[Tensor | None], shapes: tuple[Shape, ...], site: Site
+) -> list[Tensor]:
     """The parameter blobs, checked and contiguous, in the dtype and on the device of the bottoms."""
+    dense: list[Tensor] = []
     for i, (blob, shape) in enumerate(zip(blobs, shapes, strict=True)):
         if not isinstance(blob, Tensor) or blob.layout != torch.strided:
             raise definition.layer.wrong(f"blob{i}", "a dense parameter", blob)
@@ -123,7 +127,8 @@ def checked_blobs(definition: Definition, blobs: list[Tensor], shapes: tuple[Sha
             raise definition.layer.wrong(f"blob{i}", wanted, blob)
         if tuple(blob.shape) != shape:
             raise CaffeValueError(f"{definition.name}: blob{i}: expected {list(shape)}, got {describe(blob)}")
-    return [blob.contiguous().resolve_neg() for blob in blobs]
+        dense.append(blob.contiguous().resolve_neg())
+    return dense
 
 
 @contextlib.contextmanager
@@ -150,10 +155,12 @@ def placed(pool: Pool, inputs: tuple, blobs: Callable, training: bool, set_up: C
     bottoms = prepared(pool.definition, inputs, before)
     site = site_of(bottoms, before, phase_of(training))
     with guarded(site.torch_device):
-        if pool.blob_shapes is None:
+        shapes = pool.blob_shapes
+        if shapes is None:
             set_up(site, bottoms)
-            before = blobs()
-        yield site, bottoms, checked_blobs(pool.definition, before, pool.blob_shapes, site)
+            before, shapes = blobs(), pool.blob_shapes
+            assert shapes is not None  # set up
+        yield site, bottoms, checked_blobs(pool.definition, before, shapes, site)
 
 
 def autocast(bottom: Tensor) -> bool:

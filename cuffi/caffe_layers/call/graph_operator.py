@@ -183,7 +183,8 @@ class GraphOperator:
 
 def _places(varying: str) -> list[tuple[int, int]]:
     """The (top, axis) pairs of the operator's string."""
-    return [tuple(map(int, place.split("."))) for place in varying.split()]
+    pairs = (place.split(".") for place in varying.split())
+    return [(int(top), int(axis)) for top, axis in pairs]
 
 
 def _without(places: list[tuple[int, int]], shapes) -> list[list[int | None]]:

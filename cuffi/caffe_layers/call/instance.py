@@ -7,7 +7,7 @@ import atexit
 import functools
 import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -129,8 +129,9 @@ class Definition:
         library = self.layer.library(backend)
         if not hasattr(library, "services"):
             lib = library.lib
-            library.services = services.Services(library.ffi, lib, not BACKENDS[backend].on_host)
-            if lib.caffe_layer_services_ffi(library.services.address):
+            made = services.Services(library.ffi, lib, not BACKENDS[backend].on_host)
+            vars(library)["services"] = made
+            if lib.caffe_layer_services_ffi(made.address):
                 self.fail(library, "services")
         return library
 
@@ -227,7 +228,7 @@ def shape_of(blob) -> Shape:
     return tuple(blob.shape[0 : blob.axes])
 
 
-def shapes_of(tensors: list[Tensor]) -> tuple[Shape, ...]:
+def shapes_of(tensors: Iterable[Tensor]) -> tuple[Shape, ...]:
     return tuple(tuple(t.shape) for t in tensors)
 
 

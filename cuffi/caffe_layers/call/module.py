@@ -19,6 +19,7 @@ import operator
 import re
 import sys
 import textwrap
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -293,12 +294,16 @@ class CaffeModule(nn.Module):
         pairs = zip(bottoms, self.propagate_down, strict=True)
         return tuple(b if wanted or not isinstance(b, Tensor) else b.detach() for b, wanted in pairs)
 
-    def _blobs(self) -> list[Tensor]:
-        """The parameter blobs, by getattr, because a replica of DataParallel has no nn.Parameters."""
+    def _blobs(self) -> Sequence[Tensor | None]:
+        """The parameter blobs, by getattr, because a replica of DataParallel has no nn.Parameters. None: it is lost."""
         shapes = self._pool.blob_shapes
         if shapes is not None:
             return [getattr(self, f"blob{i}", None) for i in range(len(shapes))]
-        blobs = []
+        return self._own_blobs()
+
+    def _own_blobs(self) -> list[Tensor]:
+        """The parameter blobs that there are before it is set up."""
+        blobs: list[Tensor] = []
         while hasattr(self, name := f"blob{len(blobs)}"):
             blobs.append(getattr(self, name))
             if not isinstance(blobs[-1], Tensor):
@@ -377,7 +382,7 @@ class CaffeModule(nn.Module):
         )
         return shape
 
-    def _set_up(self, site: Site, bottoms: list[Tensor | Shape]) -> None:
+    def _set_up(self, site: Site, bottoms: Sequence[Tensor | Shape]) -> None:
         if getattr(self, "_is_replica", False):
             raise CaffeRuntimeError(
                 f"{self.layer.name}: call m.setup(...) before DataParallel copies the module"
@@ -385,7 +390,7 @@ class CaffeModule(nn.Module):
         with self._pool.lock:
             if self._pool.blob_shapes is not None:
                 return
-            known = self._blobs()
+            known = self._own_blobs()
             blobs = self._pool.set_up(site, self._mode, bottoms, known)
             self._take_multipliers()
             for i, blob in enumerate(blobs):
@@ -415,7 +420,7 @@ class CaffeModule(nn.Module):
             values = values.clone() if values.is_inference() else values
             self.register_parameter(f"blob{i}", nn.Parameter(values, requires_grad=trained))
 
-    def _reshape_blob(self, i: int, loaded: nn.Parameter, blob: Tensor) -> None:
+    def _reshape_blob(self, i: int, loaded: Tensor, blob: Tensor) -> None:
         """Give a loaded blob the layer's shape: blobs of an old caffemodel have axes of size 1 in front."""
         if not fits(blob.shape, loaded.shape, legacy=loaded.dim() == 4):
             raise CaffeValueError(
@@ -423,7 +428,9 @@ class CaffeModule(nn.Module):
             )
         loaded.data = loaded.data.reshape(blob.shape)
 
-    def _load_from_state_dict(self, state_dict, prefix, *arguments) -> None:
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ) -> None:
         """Make missing blobs in the shapes of the state dict, which set up checks."""
         i = 0
         while not hasattr(self, f"blob{i}") and isinstance(
@@ -431,7 +438,9 @@ class CaffeModule(nn.Module):
         ):
             self._new_blob(i, torch.empty_like(values, device=torch.get_default_device()))
             i += 1
-        super()._load_from_state_dict(state_dict, prefix, *arguments)
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
 
     def load_caffemodel(self, path, layer_name: str) -> "CaffeModule":
         """Load the parameter blobs from one layer of a .caffemodel file.
@@ -479,8 +488,8 @@ def _outside_of_the_graph(module: CaffeModule, *bottoms: Tensor):
 
 
 # Marked as torch.compiler.disable would mark it. The decorator itself imports torch._dynamo, which takes two seconds.
-_outside_of_the_graph._torchdynamo_disable = True
-_outside_of_the_graph._torchdynamo_disable_msg = (
-    f"{_SET_UP_FIRST}. If its tops' sizes depend on values, "
-    "torch._dynamo.config.capture_dynamic_output_shape_ops = True takes it in"
+vars(_outside_of_the_graph).update(
+    _torchdynamo_disable=True,
+    _torchdynamo_disable_msg=f"{_SET_UP_FIRST}. If its tops' sizes depend on values, "
+    "torch._dynamo.config.capture_dynamic_output_shape_ops = True takes it in",
 )

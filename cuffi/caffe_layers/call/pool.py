@@ -106,7 +106,7 @@ class Pool:
         (self.captured if instance.site.capture else self.free[instance.site]).append(instance)
 
     def set_up(
-        self, site: Site, forced: str | None, bottoms: list[Tensor | Shape], known: list[Tensor]
+        self, site: Site, forced: str | None, bottoms: Sequence[Tensor | Shape], known: list[Tensor]
     ) -> list[Tensor]:
         """Make the first instance, for these bottoms or shapes. Returns its parameter blobs, on the CPU.
 

@@ -233,12 +233,12 @@ class Services:
         try:
             if kind in (self.c.CAFFE_TO_TEXT, self.c.CAFFE_TO_ONE_LINE):
                 # Like C++'s DebugString, which is ASCII and complete.
-                shown = {
-                    "as_utf8": False,
-                    "print_unknown_fields": True,
-                    "as_one_line": kind == self.c.CAFFE_TO_ONE_LINE,
-                }
-                result = text_format.MessageToString(made.FromString(data), **shown).encode()
+                result = text_format.MessageToString(
+                    made.FromString(data),
+                    as_utf8=False,
+                    print_unknown_fields=True,
+                    as_one_line=kind == self.c.CAFFE_TO_ONE_LINE,
+                ).encode()
             else:
                 text = data.decode(errors="surrogateescape")  # a comment may be in any encoding
                 if kind == self.c.CAFFE_FROM_TEXT:

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from tools.cuda.conditions import IS_DEFINED, Token
-from tools.cuda.outline import Function, head_name
+from tools.cuda.outline import Function
 from tools.cuda.source import Source
 from tools.cuda.tokens import position_from
 
@@ -56,7 +56,7 @@ def without_kernels(sources: dict[str, Source]) -> dict[str, tuple[str, list[str
     defined = {(f.scope, f.name) for source in sources.values() for f in source.functions}
     stubs: dict[str, tuple[str, list[str]]] = {}
     for name, source in sources.items():
-        tokens, partner = source.lexed.tokens, source.lexed.partner
+        tokens = source.lexed.tokens
         for layer, bodies in source.classes.items():
             stub = re.compile(rf"\bSTUB_GPU(_FORWARD|_BACKWARD)?\s*\(\s*{layer}\b")
             stubbed = any(stub.search(s.text) for s in sources.values())
@@ -64,7 +64,7 @@ def without_kernels(sources: dict[str, Source]) -> dict[str, tuple[str, list[str
             if not stubbed or kernels:
                 continue
             heads = [head for head in source.declared if any(a < head[0] < b for a, b in bodies)]
-            declared_names = {tokens[head_name(tokens, partner, *head)].text for head in heads}
+            declared_names = {tokens[source.name_of(head)].text for head in heads}
             undefined = [
                 f
                 for f in ("Forward", "Backward")

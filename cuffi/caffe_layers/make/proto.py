@@ -387,22 +387,23 @@ def add_needed(result: FileDescriptorProto) -> None:
     if there >= HEADERS_NAME and not lacking:
         return
     (file,) = Sources(None).parse()
-    stock = {each.name: each for each in (*file.message_type, *file.enum_type)}
+    messages = {each.name: each for each in file.message_type}
+    enums = {each.name: each for each in file.enum_type}
     waiting = [name for name in HEADERS_NAME if name not in there]
     if layer and lacking:
         taken = {field.number for field in layer.field}
-        added = [f for f in stock["LayerParameter"].field if f.name in lacking and f.number not in taken]
+        added = [f for f in messages["LayerParameter"].field if f.name in lacking and f.number not in taken]
         layer.field.extend(added)
         waiting += [f.type_name.split(".")[2] for f in added if f.type_name]
     while waiting:
         if (name := waiting.pop()) in there:
             continue
         there.add(name)
-        if stock[name] in file.enum_type:
-            result.enum_type.add().CopyFrom(stock[name])
+        if name in enums:
+            result.enum_type.add().CopyFrom(enums[name])
             continue
-        result.message_type.add().CopyFrom(stock[name])
-        waiting += [f.type_name.split(".")[2] for f in stock[name].field if f.type_name]
+        result.message_type.add().CopyFrom(messages[name])
+        waiting += [f.type_name.split(".")[2] for f in messages[name].field if f.type_name]
     for message in result.message_type:
         del message.extension_range[:]
         for field in message.field:

@@ -131,7 +131,7 @@ class Enum:
     def definition(self) -> str:
         numbers = self.numbers()
         constants = ", ".join(f"{self.constant(v)} = {integer(n, 'int32_t')}" for v, n in numbers.items())
-        low, high = min(numbers, key=numbers.get), max(numbers, key=numbers.get)
+        low, high = min(numbers, key=numbers.__getitem__), max(numbers, key=numbers.__getitem__)
         name, bound = self.name, self.prefix + self.proto.name  # if nested: Foo_Kind_Kind_MAX
         asks = f'&kCaffeProtoFile, "{self.full_name}", '
         return f"""\

@@ -142,9 +142,9 @@ def port_all(names: Names, options) -> int:
             "Perhaps another branch has its layers (git branch -a)"
         )
     own = [name for name in sorted(tree.types) if not is_stock(name)]
-    bar = {"console": PROGRESS, "transient": True, "disable": not PROGRESS.is_terminal}
     seconds: dict[str, float] = {}
-    for type_name in track(own, f"reading {shown(tree.root.name)}", **bar):
+    reading, hidden = f"reading {shown(tree.root.name)}", not PROGRESS.is_terminal
+    for type_name in track(own, reading, console=PROGRESS, transient=True, disable=hidden):
         began = time.monotonic()
         try:
             ported.append(port(names, type_name, options, taken={done.folder.name for done in ported}))
@@ -175,6 +175,7 @@ def row_of(done: Ported, errors: dict[str, str | None], seconds: float, options)
     if said != "does not compile":
         return Row(done.type, name, said, "; ".join(done.notes), took, log and full(log))
     error = errors[done.type]
+    assert error is not None  # it does not compile
     remove(done, options)
     reason = f"{error}. {hint(error)}".strip()
     return Row(done.type, "" if done.is_new else name, said, reason, took, log and full(log))

@@ -7,7 +7,6 @@ from functools import cached_property
 from itertools import pairwise
 
 from tools.cuda.lexer import Token
-from tools.cuda.outline import head_name
 
 from ..make.includes import NOTHING
 from .bodies import changed
@@ -57,9 +56,9 @@ class Core:
 
     def functions_added(self, header: str) -> list[Token]:
         """The functions and member functions that a fork's header declares and the toolkit does not have."""
-        lexed = self.tree[header].source.lexed
-        heads = (head_name(lexed.tokens, lexed.partner, *head) for head in self.tree[header].source.declared)
-        return [lexed.tokens[at] for at in heads if lexed.tokens[at].text not in self.toolkit.words]
+        source = self.tree[header].source
+        names = (source.lexed.tokens[source.name_of(head)] for head in source.declared)
+        return [name for name in names if name.text not in self.toolkit.words]
 
     def data_added(self, header: str) -> list[Token]:
         """The data members, such as net_, that a fork's header declares and the toolkit does not have."""
@@ -107,7 +106,7 @@ class Core:
         for name, header in OVERLOADED.items():
             # Other classes, such as Layer, have functions with the names of Net's. So only its constructors count.
             for item in (i for i in self.members(name, header) if name != "Net" or i.name == name):
-                if item.name not in self.toolkit.words:
+                if item.arity is None or item.name not in self.toolkit.words:
                     continue
                 place = self.tree[header].place(item)
                 for count in range(item.arity.least, item.arity.most + 1):

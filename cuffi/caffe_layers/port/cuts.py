@@ -133,9 +133,9 @@ class BlobCut(Cut):
         return [item for item in forks if self._can_be_taken(item.tokens)]
 
     def _is_forks(self, item: Item) -> bool:
-        return item.name not in self.toolkit.words or not self.toolkit.has_member(
-            "Blob", item.name, item.arity.most
-        )
+        if item.name not in self.toolkit.words:
+            return True
+        return item.arity is not None and not self.toolkit.has_member("Blob", item.name, item.arity.most)
 
     def _can_be_taken(self, tokens: list[Token]) -> bool:
         """Is it neither virtual nor a specialization, and does it use no data member that the fork added?"""

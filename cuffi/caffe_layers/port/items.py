@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from tools.cuda.lexer import Directive, Token
-from tools.cuda.outline import head_name, parameters_after, scope_name, split_commas
+from tools.cuda.outline import parameters_after, scope_name, split_commas
 from tools.cuda.source import Source
 
 from ..make.registers import types_said
@@ -98,7 +98,7 @@ def items_of(source: Source, within: tuple[int, int] | None = None) -> list[Item
 def item_at(source: Source, head: int, end: int) -> Item:
     """The item of one declaration or definition in source.declared."""
     lexed = source.lexed
-    at = head_name(lexed.tokens, lexed.partner, head, end)
+    at = source.name_of((head, end))
     while lexed.tokens[head].text.isupper() and lexed.tokens[head + 1].text == "(":
         after = lexed.partner.get(head + 1, at)
         if after >= at:

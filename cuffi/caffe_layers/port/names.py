@@ -13,7 +13,6 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
-from tools.cuda.outline import head_name
 from tools.files import read
 from tools.refused import Refused
 
@@ -154,8 +153,7 @@ class Names:
     def _declares(self, file: str, function: str) -> bool:
         """Does a source declare a function without defining it?"""
         source = self.tree[file].source
-        lexed = source.lexed
-        names = (lexed.tokens[head_name(lexed.tokens, lexed.partner, *head)] for head in source.declared)
+        names = (source.lexed.tokens[source.name_of(head)] for head in source.declared)
         return any(name.text == function and name.start not in source.defined_at for name in names)
 
     def _in_header(self, function: str, visible: Container[str]) -> Place | None:

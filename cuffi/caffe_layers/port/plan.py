@@ -405,14 +405,14 @@ class Pick(Closure):
         cls, tree = self.target, names.tree
         # If the class's type() returns another type, or none, only the registered function creates it for this type.
         place, creator, _ = tree.types[type_name]
-        needs_creator = creator and cls.type != type_name
+        needed = creator.name if creator and cls.type != type_name else ""
         self.creator: tuple[Place, str] | None = None
 
         def start(closure: Closure) -> None:
             closure.take_class(cls.file, cls, "the layer itself")
-            if needs_creator and place.file not in closure.files:
+            if needed and place.file not in closure.files:
                 file = tree[place.file]
-                item = next(item for item in file.items if item.name == creator.name and item.defines)
+                item = next(item for item in file.items if item.name == needed and item.defines)
                 self.creator = place, file.text[item.start : item.tokens[-1].end]
                 closure.scan(place.file, item.tokens)
 

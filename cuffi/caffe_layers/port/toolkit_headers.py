@@ -118,7 +118,8 @@ class Toolkit:
                 first, last = cls.span
                 last = texts.index("private", first, last) if "private" in texts[first:last] else last
                 for item in items_of(source, within=(first, last)):
-                    by_class.setdefault(cls.name, {}).setdefault(item.name, []).append(item.arity)
+                    if item.arity:
+                        by_class.setdefault(cls.name, {}).setdefault(item.name, []).append(item.arity)
         return by_class
 
     def has_member(self, of: str, function: str, arguments: int) -> bool:

@@ -150,7 +150,9 @@ def write_folder(pick: Pick, folder: Path, force: bool) -> list[str]:
 
 def creator_lines(pick: Pick, text: str, headers: list[str]) -> str:
     """The lines of the function that makes layers of the type, and of its registration."""
-    name = pick.tree.types[pick.type].creator.name
+    creator = pick.tree.types[pick.type].creator
+    assert creator is not None  # pick.creator is its place
+    name = creator.name
     includes = [
         "caffe/layer_factory.hpp",
         "caffe/proto/caffe.pb.h",

@@ -136,9 +136,9 @@ class GradientCheck:
         self.unwritten = {i for i in range(len(probe.bottoms)) if wanted[i]}
         self.sampled = len(self.inputs) < total or len(self.outputs) < len(self.tops)
 
-    def affordable(self) -> tuple[int, int, int, list[Tensor | None]]:
-        """How many inputs to vary, and outputs to go back from, one by one; how many of both at least; the diffs of
-        one Backward.
+    def affordable(self) -> tuple[int, int, int, dict[int, Tensor]]:
+        """How many inputs to vary, and outputs to go back from, one by one; how many of both at least; the
+        wanted diffs of one Backward.
         """
         start = time.perf_counter()
         tops = self.probe.run_forward(self.wanted)
@@ -152,7 +152,7 @@ class GradientCheck:
             max(least, min(MOST_INPUTS, int(inputs))),
             max(least, min(MOST_OUTPUTS, int(outputs))),
             least,
-            diffs,
+            {i: diff for i, diff in enumerate(diffs) if diff is not None},
         )
 
     # ------------------------------------------------------------------------------- gradients by Backward
@@ -176,8 +176,9 @@ class GradientCheck:
             diffs = [
                 p.view(s).to(t.device, t.dtype) for p, s, t in zip(pieces, self.shapes, tops, strict=True)
             ]
-        found = [None if d is None else flat([d]) for d in self.probe.run_backward(diffs, self.wanted, fill)]
-        self.unwritten = {i for i in self.unwritten if (found[i] == fill * (i + 1)).all()}
+        computed = enumerate(self.probe.run_backward(diffs, self.wanted, fill))
+        found = {i: flat([d]) for i, d in computed if d is not None}
+        self.unwritten = {i for i in self.unwritten if found[i].eq(fill * (i + 1)).all()}
         return torch.stack([found[i][e] for i, e in self.inputs]) if self.inputs else torch.zeros(0)
 
     # ---------------------------------------------------------------------------- gradients by differences
@@ -256,6 +257,7 @@ class GradientCheck:
             if errors.max() <= threshold:
                 found.coarse |= self.dtype == torch.float64 and step == COARSE[0]
                 break
+        assert best is not None  # there is an attempt
         errors, estimate, threshold = best
         found.error = max(found.error, errors.max().item())
         wrong = (errors > threshold).nonzero().flatten().tolist()

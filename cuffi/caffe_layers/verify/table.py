@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tools.cases.races import LaneRead, Race
+from tools.cases.races import LaneRead, Mistake, Race
 
 RIGHT, NO_GRADIENT, NO_CODE, WRONG, FAILED = "right", "no gradient", "no code", "WRONG", "FAILED"
 # Wrong, or crashed, on guessed shapes, which may not fit the layer.
@@ -55,7 +56,9 @@ def show(console: Console, layer: str, rows: list[Row]) -> None:
             console.print(text, markup=False, emoji=False, highlight=False)
 
 
-def closing(layer: str, rows: list[Row], races: list[Race | LaneRead], idle: bool = False) -> int:
+def closing(
+    layer: str, rows: list[Row], races: Sequence[Race | LaneRead | Mistake], idle: bool = False
+) -> int:
     """The last line, and the exit status.
 
     Args:

@@ -337,7 +337,7 @@ class Verification:
                     f"{column} differs from the first way's: {getattr(row, column)} > {ALIKE[dtype]:.0e}"
                 )
 
-        if different and row.verdict != WRONG:
+        if first is not None and different and row.verdict != WRONG:
             row.verdict, row.remark = blamed(different, row.verdict, first.get("verdict"))
 
 

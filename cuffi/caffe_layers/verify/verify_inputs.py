@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from ..call import CaffeModule
+
 # The most elements of an input that is checked element by element.
 MOST_ELEMENTS = 1500
 
@@ -21,7 +23,7 @@ class Setting:
     """A module and its inputs, in double on the CPU."""
 
     name: str
-    module: torch.nn.Module
+    module: CaffeModule
     bottoms: list[Tensor]
     blobs: list[Tensor] | None = None  # None: the layer's fillers fill them
     # May the bottom's values be varied? Those of labels may not.
@@ -53,7 +55,7 @@ def settings_of_cases(cases, draw, away_from_kinks) -> Iterator[Setting]:
         inputs = {label: inputs(draw()) for label, inputs in case.inputs.items()}
         sizes = {k: sum(a.numel() for a in v if isinstance(a, Tensor)) for k, v in inputs.items()}
         small = [label for label, size in sizes.items() if size <= MOST_ELEMENTS] or [
-            min(sizes, key=sizes.get)
+            min(sizes, key=sizes.__getitem__)
         ]
         by_count = {len(inputs[label]): label for label in reversed(small)}
         for label in reversed(by_count.values()):

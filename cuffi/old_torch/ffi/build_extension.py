@@ -180,7 +180,7 @@ class Extension:
             shutil.copyfile(library, partial)
             os.replace(partial, self.target / library.name)
         (self.target / f"_{self.short}.py").write_text(
-            MODULE.format(name=self.name, package=__package__.split(".")[0])
+            MODULE.format(name=self.name, package=__name__.partition(".")[0])
         )
         init = self.target / "__init__.py"
         if not init.exists() or not init.read_text().strip():

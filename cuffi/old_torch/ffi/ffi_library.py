@@ -26,6 +26,8 @@ from ..edge_files import FILES
 from .function import old_functions
 from .th_operations import DTYPES, Services
 
+_FFI = FFI()
+
 
 class Library:
     """cffi's `lib`: the functions are its attributes, and dir() lists nothing else."""
@@ -71,11 +73,12 @@ def _top(package: Path) -> Path:
 
 def _load(name: str, path: Path, backend: str):
     loader = importlib.machinery.ExtensionFileLoader(path.name.partition(".")[0], str(path))
-    module = importlib.util.module_from_spec(
-        importlib.util.spec_from_file_location(loader.name, path, loader=loader)
-    )
+    spec = importlib.util.spec_from_file_location(loader.name, path, loader=loader)
+    assert spec is not None  # there is a loader
+    module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
-    if _edge.root() and module.edge != _edge.digest(_edge.root(), FILES):
+    root = _edge.root()
+    if root and module.edge != _edge.digest(root, FILES):
         raise CaffeRuntimeError(
             f"{name}: another version of the toolkit built {path}: run the extension's build script again"
         )
@@ -118,9 +121,9 @@ def of_python(name: str, gpu: str) -> dict:
 
 
 def _address_of(pointer) -> int:
-    if not isinstance(pointer, FFI.CData):
+    if not isinstance(pointer, _FFI.CData):
         raise TypeError
-    return int(FFI().cast("uintptr_t", pointer))
+    return int(_FFI.cast("uintptr_t", pointer))
 
 
 def _restore(tensor: Tensor, copy: Tensor) -> None:

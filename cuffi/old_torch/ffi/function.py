@@ -32,7 +32,8 @@ def old_functions(*folders: str | os.PathLike) -> None:
     """
     _folders.update(os.path.realpath(folder) + os.sep for folder in folders) if folders else _folders.add("")
     Function.__init__, Function.__call__ = _init, _call
-    Function.saved_tensors = Function.saved_variables = property(_saved)
+    for name in ("saved_tensors", "saved_variables"):
+        setattr(Function, name, property(_saved))
 
 
 def _is_served(cls: type) -> bool:

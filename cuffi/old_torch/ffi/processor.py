@@ -13,13 +13,13 @@ def stand_in(module: str = "torch.utils.ffi") -> None:
     stands_in = True
     print(f"{module}: there is no GPU: this script uses the processor instead", file=sys.stderr)
     cuda = torch.cuda
-    cuda.is_available, cuda.device_count, cuda.current_device = lambda: True, lambda: 1, lambda: 0
+    vars(cuda).update(is_available=lambda: True, device_count=lambda: 1, current_device=lambda: 0)
     # A function for each name: torch.compile has a table of them, in which none may be there twice.
     for name in ("synchronize", "set_device", "manual_seed", "manual_seed_all", "empty_cache"):
         setattr(cuda, name, lambda *_, **__: None)
     for kind in (torch.Tensor, torch.nn.Module):
         kind.cuda = lambda self, *_, **__: self
-    torch.Tensor.is_cuda = property(lambda self: True)
-    torch.Tensor.get_device = lambda self: 0
+    for name, of_tensor in (("is_cuda", property(lambda self: True)), ("get_device", lambda self: 0)):
+        setattr(torch.Tensor, name, of_tensor)
     for kind in ("Float", "Double", "Half", "Long", "Int", "Short", "Char", "Byte", "Bool"):
         setattr(cuda, f"{kind}Tensor", getattr(torch, f"{kind}Tensor"))

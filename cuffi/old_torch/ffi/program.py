@@ -13,6 +13,7 @@ def main() -> int:
     spec = importlib.util.spec_from_file_location(
         NAME, os.path.join(PACKAGE, "__init__.py"), submodule_search_locations=places
     )
+    assert spec is not None and spec.loader is not None  # a .py file has a loader
     sys.modules[NAME] = module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     from cuffi.old_torch.ffi import front

@@ -16,4 +16,4 @@ def _wrap_function(function, ffi):
     return function
 
 
-sys.modules["torch.utils.ffi"] = torch.utils.ffi = sys.modules[__name__]
+sys.modules["torch.utils.ffi"] = vars(torch.utils)["ffi"] = sys.modules[__name__]

@@ -63,6 +63,8 @@ class LibraryRules(Rules):
     def __init__(self, settings: Settings, path: str):
         super().__init__(settings)
         self.path, self.job = path, json.loads(Path(path).read_text())
+        self.makefile = f"{settings.build}/ffi.mk"
+        self.made: list[str] = []  # the backends
         self.core: list[str] = []  # files that other extensions share
 
     def flags(self, source: str, own: list[str]) -> list[str]:
@@ -106,7 +108,7 @@ class LibraryRules(Rules):
             f"{recipe},{backend}", self._what(source), path, made, [*needs], escaped(words) + more
         )
 
-    def library(self, backend: str) -> str:  # type: ignore[override]
+    def extension(self, backend: str) -> str:
         name, job = self.job["name"], self.job
         place = f"{self.settings.build}/{name}/{backend}"
         module = f"_{name}_{backend}"
@@ -134,12 +136,12 @@ class LibraryRules(Rules):
         """Add the rule of the object with the PyInit function."""
         self.rule(wrapper, [self.path, *map(path_of, FILES)], f"$(call ffi_wrapper,{module},{backend})")
 
-    def text(self) -> str:  # type: ignore[override]
+    def written(self) -> str:
         backends = [b for b in self.settings.backends if self.job["with_cuda"] or BACKENDS[b].on_host]
         if any(BACKENDS[b].on_host for b in backends):
             self.runtime()
             self.core += self.host_runtime(HOST.name)
-        made = {backend: self.library(backend) for backend in backends}
+        made = {backend: self.extension(backend) for backend in backends}
         head = [*self.settings.make_variables(), "WITHOUT_KERNELS := $(BUILD)/none"]
         head += [f"CORE_{backend} := {self.settings.core_of(backend)}" for backend in self.settings.backends]
         head += [f"{name} := {' '.join(files)}" for name, files in self.writers.items()]
@@ -159,8 +161,7 @@ def build(settings: Settings, path: str, kind: type[LibraryRules] | None = None)
     os.makedirs(settings.build, exist_ok=True)
     requirements.need(["build"], f"{settings.build}/packages.build")
     rules = (kind or LibraryRules)(settings, path)
-    rules.makefile = f"{settings.build}/ffi.mk"
-    write(rules.makefile, os.fsencode(rules.text()))
+    write(rules.makefile, os.fsencode(rules.written()))
     places = {settings.temporary, *rules.places(), *map(settings.core_of, settings.backends)}
     for place in [*places, f"{settings.build}/none"]:
         os.makedirs(os.path.join(settings.root, place), exist_ok=True)

@@ -83,6 +83,7 @@ def _declares(node: c_ast.Node) -> bool:
 
 
 def _function(node: c_ast.Decl, shown: str) -> Function:
+    assert node.coord is not None  # it was parsed
     place = f"{shown}:{node.coord.line}"
     given = (node.type.args or c_ast.ParamList([])).params
     if any(isinstance(p, c_ast.EllipsisParam) for p in given):
@@ -93,7 +94,9 @@ def _function(node: c_ast.Decl, shown: str) -> Function:
     return Function(node.name, parameters, _parameter(node.type.type, ""), place)
 
 
-def _parameter(node: c_ast.Node, name: str) -> Parameter:
+def _parameter(
+    node: c_ast.TypeDecl | c_ast.PtrDecl | c_ast.ArrayDecl | c_ast.FuncDecl, name: str
+) -> Parameter:
     generate = c_generator.CGenerator().visit
     inner = node
     while not isinstance(inner, c_ast.TypeDecl):
@@ -102,21 +105,21 @@ def _parameter(node: c_ast.Node, name: str) -> Parameter:
     plain = generate(c_ast.Typename(None, [], None, node))
     words = getattr(inner.type, "names", ["struct"])
     base = " ".join(words)
-    make = {"name": name, "type": plain, "shown": plain.replace("const ", "")}
+    shown = plain.replace("const ", "")
     if not isinstance(node, c_ast.TypeDecl):
         if base in TENSORS and isinstance(node.type, c_ast.TypeDecl):
             code, bits, on_gpu = TENSORS[base]
-            return Parameter(**make | {"shown": base}, kind="kTensor", code=code, bits=bits, on_gpu=on_gpu)
+            return Parameter(name, "kTensor", plain, base, code, bits, on_gpu)
         # `const char *` is text, `char *` memory.
         text = base == "char" and "const" in inner.quals and isinstance(node.type, c_ast.TypeDecl)
-        return Parameter(**make, kind="kText" if text else "kMemory")
+        return Parameter(name, "kText" if text else "kMemory", plain, shown)
     if base in REALS or base == "long double":
-        return Parameter(**make, kind="kReal")
+        return Parameter(name, "kReal", plain, shown)
     if base == "void":
-        return Parameter(**make, kind="kNothing")
+        return Parameter(name, "kNothing", plain, shown)
     signed, bits = INTEGERS.get(base) or ("unsigned" not in words, _BITS[_main(words)])
     return Parameter(
-        **make, kind="kInteger", least=-(2 ** (bits - 1)) if signed else 0,
+        name, "kInteger", plain, shown, least=-(2 ** (bits - 1)) if signed else 0,
         most=2 ** (bits - 1) - 1 if signed else min(2**bits, 2**63) - 1,
     )  # fmt: skip
 

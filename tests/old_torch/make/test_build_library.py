@@ -32,13 +32,13 @@ def test_flags_are_words_for_make_and_the_shell(rules, tmp_path):
 
 
 def test_c_and_cpp_have_recipes_of_their_own(rules, tmp_path):
-    text = rules(sources=[f"{tmp_path}/src/x.c", f"{tmp_path}/src/y.cc"]).text()
+    text = rules(sources=[f"{tmp_path}/src/x.c", f"{tmp_path}/src/y.cc"]).written()
     assert "$(call ffi_c,host,x/x.c" in text and "$(call ffi_cpp,host,x/y.cc" in text
     assert f"{tmp_path}/out/_x_host.abi3.so" in text and ".PHONY: host" in text and "cuda:" not in text
 
 
 def test_a_shared_object_is_found_where_it_lies(rules, tmp_path):
-    text = rules(objects=["/opt/my lib/libz.so", "/opt/a.o"], link=["-lm"]).text()
+    text = rules(objects=["/opt/my lib/libz.so", "/opt/a.o"], link=["-lm"]).written()
     (options,) = [line for line in text.splitlines() if "host_LINK +=" in line]
     assert options.endswith("host_LINK += '/opt/my lib/libz.so' '-Wl,-rpath,/opt/my lib' -lm")
     assert "/opt/a.o" in next(

@@ -24,7 +24,7 @@ def job(tmp_path) -> dict:
 def text(job: dict, tmp_path, **settings) -> str:
     (tmp_path / "job.json").write_text(json.dumps(job))
     own = {"NVCC": "", "BUILD": str(tmp_path / "build"), "CORE": str(tmp_path / "core")} | settings
-    return torch_library.TorchRules(Settings(own), str(tmp_path / "job.json")).text()
+    return torch_library.TorchRules(Settings(own), str(tmp_path / "job.json")).written()
 
 
 def test_the_headers_come_before_the_extensions_own(job, tmp_path):
