@@ -60,7 +60,7 @@ def __getattr__(name: str):
         return getattr(importlib.import_module(f".{_PUBLIC[name]}", __name__), name)
     if _folders.is_part(name):
         return importlib.import_module(f".{name}", __name__)
-    folders = [*_folders.listed(), *_folders.own()]
+    folders = [*_folders.listed(), *_folders.toolkit_folders()]
     known = sorted({name for folder in folders for name in _folders.with_file(folder, "__init__.py")})
     if name in known:
         return importlib.import_module(f".{name}", __name__)

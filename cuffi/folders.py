@@ -33,7 +33,7 @@ def with_file(folder: str | os.PathLike, *files: str) -> list[str]:
     return [n for n in candidates(folder) if any(os.path.exists(os.path.join(folder, n, f)) for f in files)]
 
 
-def own() -> list[Path]:
+def toolkit_folders() -> list[Path]:
     """The toolkit's own folders of layers: layers/, beside the package or in it, and cuffi/<wing>/layers."""
     first = next(
         (f for f in (PACKAGE.parent / "layers", PACKAGE / "layers") if (f / "sigmoid").is_dir()), None
@@ -45,7 +45,7 @@ def providing(what: str) -> list[str]:
     """The modules that provide it (cuffi/base/providers.py): of wings, then of layers."""
     file = f"provides_{what}.py"
     wings = sorted(f.parent.name for f in PACKAGE.glob(f"*/{file}"))
-    layers = [name for folder in (*listed(), *own()) for name in with_file(folder, file)]
+    layers = [name for folder in (*listed(), *toolkit_folders()) for name in with_file(folder, file)]
     # A name is one module, as it is for `import`, however many folders have it.
     return [f"{__package__}.{name}.{file.removesuffix('.py')}" for name in dict.fromkeys((*wings, *layers))]
 
@@ -76,7 +76,7 @@ class _Finder:
         package, _, name = fullname.rpartition(".")
         if package != __package__ or name.startswith("_") or is_part(name):
             return None
-        spec = PathFinder.find_spec(fullname, [str(folder) for folder in (*listed(), *own())])
+        spec = PathFinder.find_spec(fullname, [str(folder) for folder in (*listed(), *toolkit_folders())])
         return spec if spec and spec.origin and spec.submodule_search_locations else None
 
 
@@ -101,7 +101,7 @@ class _Nearest:
                 raise ModuleNotFoundError(
                     f"No module named {fullname!r}: {installed.missing(name)}", name=fullname
                 )
-            folders = [*listed(), *own()]
+            folders = [*listed(), *toolkit_folders()]
             known = sorted({n for folder in folders for n in with_file(folder, "__init__.py")})
             if near := difflib.get_close_matches(name, known, n=3, cutoff=0.7):
                 raise ModuleNotFoundError(

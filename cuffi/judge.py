@@ -129,7 +129,7 @@ def _races(program: Program | Script, folder: Path, limits: Limits, blocks: int)
 
     first = program.run("races", folder, limits, **settings)
     found, ran, left = of_log(first.log)
-    found = with_large_numbers(found) + program.found(first, limits.seconds)
+    found = with_large_numbers(found) + program.findings(first, limits.seconds)
     if all(one.is_warning for one in found):
         # A program whose threads wait for earlier ones does not end so, which says nothing.
         backwards = {"CAFFE_RACES_BACKWARDS": "1"}
@@ -140,7 +140,7 @@ def _races(program: Program | Script, folder: Path, limits: Limits, blocks: int)
 def _memory(program: Program | Script, folder: Path, limits: Limits):
     """Under AddressSanitizer and UBSan."""
     ran = program.run("memory", folder, limits)
-    found = program.found(ran, limits.seconds) or program.result(ran)
+    found = program.findings(ran, limits.seconds) or program.result(ran)
     return found, {"output": ran.output[-4000:], "errors": ran.errors[-4000:]}
 
 

@@ -1,5 +1,5 @@
 """The package's console, for tools that do not import the package."""
 
-from .parts import part
+from .package_module import package_module
 
-console = part("base/console").console
+console = package_module("base/console").console

@@ -11,9 +11,9 @@ import fcntl
 import os
 import re
 
-from .parts import part
+from .package_module import package_module
 
-written_whole = part("base/files").written_whole
+written_whole = package_module("base/files").written_whole
 
 
 def read(path: str | os.PathLike, encoding: str = "latin-1") -> str:

@@ -1,8 +1,8 @@
 """The exception by which a command refuses."""
 
-from .parts import part
+from .package_module import package_module
 
-without_escapes = part("base/shown").without_escapes
+without_escapes = package_module("base/shown").without_escapes
 
 
 class Refused(Exception):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..backends import BACKENDS, GPU
 from ..base import CaffeValueError
-from ..folders import listed, own
+from ..folders import listed, toolkit_folders
 from ..runtime.cases import load_package
 from .call import CaffeModule
 
@@ -28,7 +28,7 @@ class Ported:
     @property
     def is_own(self) -> bool:
         """Does it come with the toolkit?"""
-        return self.folder.parent in own()
+        return self.folder.parent in toolkit_folders()
 
     def has_gpu_library(self) -> bool:
         return any((self.folder / b.library).exists() for b in BACKENDS.values() if b.device == GPU)
@@ -64,7 +64,7 @@ def folders() -> list[Path]:
     Raises:
         ImportError: LAYERS_DIR lists a folder that does not exist.
     """
-    return [*listed(), *own()]
+    return [*listed(), *toolkit_folders()]
 
 
 def layers_of(folder: Path) -> list[Ported]:

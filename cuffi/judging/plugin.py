@@ -33,7 +33,7 @@ class Wrong(Exception):
 class CudaFile(pytest.File):
     """A .cu file; its kernels are its tests."""
 
-    _said: dict | None = None
+    _verdict: dict | None = None
 
     def collect(self):
         from .programs import NotBuilt, rewritten
@@ -47,13 +47,13 @@ class CudaFile(pytest.File):
         for name in kernels:
             yield Kernel.from_parent(self, name=name)
 
-    def said(self) -> dict:
-        if self._said is None:
+    def verdict(self) -> dict:
+        if self._verdict is None:
             from ..judge import judge
             from .limits import Limits
 
-            self._said = judge([self.path], limits=Limits(self.config.getoption("--cuffi-judge-seconds")))
-        return self._said
+            self._verdict = judge([self.path], limits=Limits(self.config.getoption("--cuffi-judge-seconds")))
+        return self._verdict
 
 
 class Kernel(pytest.Item):
@@ -61,7 +61,7 @@ class Kernel(pytest.Item):
 
     def runtest(self):
         assert isinstance(self.parent, CudaFile)
-        said = self.parent.said()
+        said = self.parent.verdict()
         found = [one for one in said["findings"] if one["kernel"] in ("", self.name)]
         text = "\n".join(f"{one['kind']}: {one['text']}" for one in found)
         if said["status"] == 3 or (not found and self.name not in said["ran"]):

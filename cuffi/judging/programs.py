@@ -142,7 +142,7 @@ class Program:
             self.built[mode] = program(self.unbuilt, self.files, mode, folder / mode, self.options)
         return run(self.built[mode], self.arguments, limits, folder, **settings)
 
-    def found(self, ran: Ran, seconds: float) -> list[Finding]:
+    def findings(self, ran: Ran, seconds: float) -> list[Finding]:
         """What the run's output says."""
         return of_run(ran, list(map(str, self.files)), seconds)
 

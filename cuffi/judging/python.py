@@ -45,7 +45,7 @@ class Script:
         within = replace(limits, seconds=limits.seconds + BUILDING)
         return run(Path(sys.executable), self.words, within, folder, **settings)
 
-    def found(self, ran: Ran, seconds: float) -> list[Finding]:
+    def findings(self, ran: Ran, seconds: float) -> list[Finding]:
         """What the run's output says."""
         copies = {place.rpartition(":")[0] for place in COPY.findall(ran.errors)}
         if "does not build" in ran.errors:

@@ -59,7 +59,7 @@ def subfolder(name: str) -> Path:
     """A folder in the cache for its owner alone, created if necessary."""
     cache = folder()
     try:
-        return private.own(cache / name)
+        return private.make_private(cache / name)
     except OSError as error:
         raise _unusable(cache, error.strerror or str(error)) from None
 
@@ -158,7 +158,7 @@ class Entry:
                 return
             try:
                 private.removed(self.place)
-                private.own(self.place)
+                private.make_private(self.place)
                 self.folder.mkdir(parents=True)
                 build(lock)
                 self._complete()

@@ -50,7 +50,7 @@ def is_own(folder: Path) -> bool:
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
 
 
-def own(folder: Path) -> Path:
+def make_private(folder: Path) -> Path:
     """The folder, made if necessary, for this user alone. Anything else of this name is removed.
 
     Raises:

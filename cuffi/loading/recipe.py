@@ -122,7 +122,7 @@ class Recipe:
 
 def core_in(place: Path) -> str:
     """The folder of the toolkit's own objects, which all entries of a cache share."""
-    core = private.own(place / f"core-{toolkit.digest().hex()[:16]}")
+    core = private.make_private(place / f"core-{toolkit.digest().hex()[:16]}")
     return str(cache.for_make(place) / core.name)
 
 

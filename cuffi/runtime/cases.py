@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ..backends import CPU
-from ..folders import own
+from ..folders import toolkit_folders
 from ..packages import adopt
 from .library import backend_of
 
@@ -326,7 +326,7 @@ def away_from_kinks(arguments: tuple, kinks: tuple[tuple[float, float], ...]) ->
 def load_package(folder: Path, name: str = "outside_layers") -> str:
     """Import a folder of layers as a package; return the package's name. The folder may be anywhere."""
     folder = Path(folder).resolve()
-    if folder in own():
+    if folder in toolkit_folders():
         return __name__.rsplit(".", 2)[0]
     spec = importlib.util.spec_from_file_location(
         name, folder / "__init__.py", submodule_search_locations=[str(folder)]

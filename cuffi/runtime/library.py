@@ -11,7 +11,7 @@ from .. import edge as _edge
 from ..backends import BACKENDS, HOST, Backend
 from ..base.errors import CaffeRuntimeError, dtype_name
 from ..base.shown import command
-from ..folders import own
+from ..folders import toolkit_folders
 from .elf import why_broken
 
 FLOATING = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -155,7 +155,7 @@ def how_to_build(name: str, backend: str, path: Path, wrong: str = "") -> str:
         )
     compiler = BACKENDS[backend].compiler.lower()
     needs = "" if BACKENDS[backend].on_host else f" (needs {compiler}, see README.md)"
-    where = [] if package in own() else [f"LAYERS_DIR={package}"]
+    where = [] if package in toolkit_folders() else [f"LAYERS_DIR={package}"]
     return (
         f"{name}: {wrong or f'not built for {backend}: {path} is missing'}. "
         f"Type `{command('make', *where, f'LAYERS={name}')}` in the toolkit's folder{needs}."

@@ -92,13 +92,13 @@ def test_places_in_strings_become_places_in_the_file(script, tmp_path):
 )
 def test_how_a_file_ended(script, errors, kind, words):
     ran = Ran(1, "", errors.replace("{file}", str(script.file)))
-    (one,) = script.found(ran, 5) or script.result(ran)
+    (one,) = script.findings(ran, 5) or script.result(ran)
     assert one.kind == kind and words in one.text
     assert one.place == (f"{script.file}:9" if "line 9" in errors else "")
 
 
 def test_a_clean_end_says_nothing(script):
-    assert script.found(Ran(0, "1.5", ""), 5) == script.result(Ran(0, "1.5", "")) == []
+    assert script.findings(Ran(0, "1.5", ""), 5) == script.result(Ran(0, "1.5", "")) == []
 
 
 @pytest.mark.parametrize(

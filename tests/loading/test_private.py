@@ -11,10 +11,10 @@ from cuffi.loading import private
 def test_a_folder_for_its_owner_alone(tmp_path):
     before = os.umask(0)
     try:
-        made = private.own(tmp_path / "own")
+        made = private.make_private(tmp_path / "own")
     finally:
         os.umask(before)
-    assert stat.S_IMODE(made.stat().st_mode) == 0o700 and private.own(made) == made
+    assert stat.S_IMODE(made.stat().st_mode) == 0o700 and private.make_private(made) == made
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "broken link", "open folder"])
@@ -29,7 +29,7 @@ def test_anything_else_of_its_name_is_removed(tmp_path, kind):
         path.chmod(0o777)
     else:
         path.symlink_to(other if kind == "link" else "/nowhere")
-    private.own(path)
+    private.make_private(path)
     assert private.is_own(path) and not list(path.iterdir()) and (other / "kept").exists()
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from cuffi.backends import DEVICES
-from cuffi.folders import candidates, own
+from cuffi.folders import candidates, toolkit_folders
 from cuffi.runtime.cases import Case, Draw, cast, differentiable, layer_of, load_package, results
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +24,7 @@ PACKAGE = load_package(LAYERS_DIR)
 # The folders of the layers by name: of LAYERS_DIR, or all of the toolkit's own.
 FOLDERS = {
     n: place / n
-    for place in (own() if LAYERS_DIR in own() else [LAYERS_DIR])
+    for place in (toolkit_folders() if LAYERS_DIR in toolkit_folders() else [LAYERS_DIR])
     for n in candidates(place)
     if any(map(list, map((place / n).glob, ("*.cu", "__init__.py"))))
 }

@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from cuffi.backends import CPU, DEVICES, GPU
-from cuffi.folders import own, split
+from cuffi.folders import split, toolkit_folders
 from cuffi.runtime.cases import Draw, layer_of, load_package
 
 from ..make.kinds import kinds
@@ -78,7 +78,7 @@ def run_layer(package: str, name: str, device: str, wanted: list[torch.dtype], t
 
 def folders_of(name: str) -> list[Path]:
     """The folder of that name. `layers` is all of the toolkit's own."""
-    return own() if Path(name) in (Path("layers"), ROOT / "layers") else [Path(name)]
+    return toolkit_folders() if Path(name) in (Path("layers"), ROOT / "layers") else [Path(name)]
 
 
 def main() -> int:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from ..files import read
-from ..parts import part
+from ..package_module import package_module
 from ..refused import Refused
 from . import folders, report, requirements
 from .backends import BACKENDS, HOST
@@ -32,7 +32,7 @@ from .kinds import kinds
 from .settings import ROOT, Settings, full, make_command, of_each_folder
 from .stale import Inputs
 
-command = part("base/shown").command
+command = package_module("base/shown").command
 
 # The separator in MAKEFLAGS between make's options and the settings of the command line.
 _OVERRIDES = " -- "

@@ -13,12 +13,12 @@ import os
 import re
 
 from ..files import content, read
-from ..parts import part
+from ..package_module import package_module
 from ..refused import Refused
 from .kinds import kinds
 from .package import OWN, PACKAGE
 
-shown = part("base/shown").shown
+shown = package_module("base/shown").shown
 
 # Names that the package uses itself (cuffi/__init__.py), and `build`.
 TOOLKIT_NAMES = frozenset({
@@ -142,7 +142,9 @@ class Folder:
 def folders(layers_dir: str) -> tuple[dict[str, Folder], dict[str, str]]:
     """The layers by name; and the folders with sources that cannot be a layer, with the reason."""
     found, unfit = {}, {}
-    listed = [(place, name) for place in places(layers_dir) for name in part("folders").candidates(place)]
+    listed = [
+        (place, name) for place in places(layers_dir) for name in package_module("folders").candidates(place)
+    ]
     for place, name in listed:
         try:
             folder = Folder(os.path.join(place, name))

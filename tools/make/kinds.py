@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .settings import Settings
 
 
-class Parts(NamedTuple):
+class LinkInputs(NamedTuple):
     """What a layer's library for one backend is linked from.
 
     Attributes:
@@ -82,7 +82,9 @@ class Native:
         rules.files[f"{build}/device_code"] = "linked\n" if folder.needs_others else "alone\n"
         return [rules.listed(folder, build), f"{build}/declarations.h", f"{build}/device_code"]
 
-    def parts(self, rules: Rules, folder: Folder, backend: str, build: str, ready: list[str]) -> Parts:
+    def link_inputs(
+        self, rules: Rules, folder: Folder, backend: str, build: str, ready: list[str]
+    ) -> LinkInputs:
         """Add the rules of one backend's objects. Returns what the library is linked from."""
         place, objects = f"{build}/{backend}", []
         needs = [*rules.cuda_headers(backend), f"{rules.settings.build}/{backend}.flags", *ready]
@@ -102,7 +104,7 @@ class Native:
         header, wrapper = f"{folder.path}/{folder.name}.h", f"{place}/_{backend}.o"
         own = [f"{folder.path}/{file}" for file in folder.beside if file.endswith("_ffi.cpp")]
         rules.wrapper(folder.name, backend, header, wrapper, own=[*own, ready[0]])
-        return Parts([*objects, *rules.host_runtime(backend)], wrapper, [], [header])
+        return LinkInputs([*objects, *rules.host_runtime(backend)], wrapper, [], [header])
 
     def more(self, rules: Rules, folder: Folder, build: str) -> None:
         """Add rules of other files that make writes for the layer."""

@@ -199,7 +199,7 @@ class Rules:
         """Add a layer's library for one backend: objects -> archive -> extension, with the Python wrapper."""
         self.backend, place = backend, f"{build}/{backend}"
         archive = f"{place}/lib{folder.name}.a"
-        parts = folder.kind.parts(self, folder, backend, build, ready)
+        parts = folder.kind.link_inputs(self, folder, backend, build, ready)
         self.archive(archive, parts.objects, ready[0])
         needs = [parts.wrapper, archive, *parts.archives, *parts.headers]
         needs += ["tools/make/link.py", "tools/make/metadata.py"]

@@ -15,11 +15,11 @@ import re
 import sys
 
 from ..files import content, read, write
-from ..parts import part
+from ..package_module import package_module
 from ..refused import Refused
 from .settings import ROOT
 
-_command = part("base/shown").command
+_command = package_module("base/shown").command
 # A line of a requirements file: the package, and its required version.
 _LINE = re.compile(r"^\s*([A-Za-z0-9][\w.-]*)", re.M)
 

@@ -10,13 +10,13 @@ import shutil
 import subprocess
 import sys
 
-from ..parts import part
+from ..package_module import package_module
 from ..refused import Refused
 from . import architectures, find_nvcc, folders
 from .backends import BACKENDS, Backend
 from .package import OWN, PACKAGE, ROOT
 
-shell = part("base/shown").command
+shell = package_module("base/shown").command
 
 _DEFAULT = re.compile(r"^(\w+) *\?= *(.*?) *$", re.M)
 # They compile C++, and link without its library.
@@ -287,7 +287,7 @@ def of_each_folder(arguments: list[str]) -> tuple[list[Settings], list[str]]:
             values[name] = text
         else:
             unknown.append(argument)
-    folders = part("folders").split(values.get("LAYERS_DIR", "")) or [defaults()["LAYERS_DIR"]]
+    folders = package_module("folders").split(values.get("LAYERS_DIR", "")) or [defaults()["LAYERS_DIR"]]
     if len(folders) > 1 and values.get("BUILD"):
         raise Refused("BUILD: several folders of layers cannot share a build folder: name one LAYERS_DIR")
     return [Settings(values | {"LAYERS_DIR": folder}) for folder in folders], unknown

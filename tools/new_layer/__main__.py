@@ -20,7 +20,7 @@ from ..files import alone_in, read
 from ..files import write as write_file
 from ..make.folders import check_path, why_no_layer
 from ..make.settings import make_command, suite_command
-from ..parts import part
+from ..package_module import package_module
 from ..refused import Refused
 from .naming import TAKEN
 
@@ -183,7 +183,7 @@ def report(layers_dir: Path, name: str, made: list[Path]):
     outside = layers_dir.resolve() != ROOT / "layers"
     print("Next:")
     where = [f"LAYERS_DIR={layers_dir}"] if outside else []
-    print(" ", part("base/shown").command(*make_command(), f"LAYERS={name}", *where))
+    print(" ", package_module("base/shown").command(*make_command(), f"LAYERS={name}", *where))
     print(" ", suite_command(str(layers_dir) if outside else "", f"-k {name}"))
 
 

@@ -153,7 +153,7 @@ class _Maker:
         for parameter in self.kernel.parameters:
             self.arguments.append(self._argument(parameter, types))
         if not any(a.type.endswith("*") for a in self.arguments):
-            like = self.own("const float *", "like").name
+            like = self.add_parameter("const float *", "like").name
             self.notes.append(f"{like}: a tensor on the device that runs it. The kernel takes none.")
         self.dispatch = "Dtype" in types.values()
         floating = [a for a in self.arguments if a.kernel_type not in self.indices]
@@ -202,7 +202,7 @@ class _Maker:
             if symbol.type.endswith("*") and tidy_words(symbol.type[:-1]) in C_TYPES and symbol.sizes == ():
                 const = "const " * ("const" in symbol.type.split())
                 pointed = f"{const}{C_TYPES[tidy_words(symbol.type[:-1])][1]} *"
-                found[self.own(pointed, symbol.name).name] = symbol, 0
+                found[self.add_parameter(pointed, symbol.name).name] = symbol, 0
                 continue
             element = tidy_words(VECTORS.get(symbol.type, symbol.type))
             if element not in C_TYPES:
@@ -211,7 +211,7 @@ class _Maker:
                 )
             if symbol.sizes is None:
                 raise NoLauncher(f"reads {symbol.name}, which the host code fills, and whose size is unknown")
-            name = self.own(f"const {C_TYPES[element][1]} *", f"{symbol.name}_values").name
+            name = self.add_parameter(f"const {C_TYPES[element][1]} *", f"{symbol.name}_values").name
             count = math.prod(symbol.sizes) * (int(symbol.type[-1]) if symbol.type in VECTORS else 1)
             found[name] = symbol, count
         return found
@@ -424,7 +424,7 @@ class _Maker:
         exported = {}
         for name in free:
             kind = "bool" if choices[name] == ["true", "false"] else "int"
-            exported[name] = self.own(kind, name).name
+            exported[name] = self.add_parameter(kind, name).name
         kinds = {name: kind for kind, name, _ in self.template}
         whole = {n: "static_cast<int>({})" if kinds[n] in self.file.enums else "{}" for n in free}
         self.choices = choices
@@ -455,7 +455,7 @@ class _Maker:
 
     # ------------------------------------------------------------------------------- arguments
 
-    def own(self, kind: str, name: str) -> Argument:
+    def add_parameter(self, kind: str, name: str) -> Argument:
         """Add a C parameter of the launch, which the kernel does not get."""
         self.arguments.append(Argument(kind, self.named(name)))
         return self.arguments[-1]

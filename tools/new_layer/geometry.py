@@ -56,8 +56,8 @@ class Geometry:
         why = "The host code computes it" if self.launches else "The file never launches it"
         self.maker.notes.append(f"{why}, so the caller passes the {what}.")
         if self.launches and not FURTHER[what].search(self._other_code()):
-            return self.maker.own("int", what).name
-        names = [self.maker.own("int", f"{what}_{axis}").name for axis in "xyz"]
+            return self.maker.add_parameter("int", what).name
+        names = [self.maker.add_parameter("int", f"{what}_{axis}").name for axis in "xyz"]
         return f"dim3({', '.join(names)})"
 
     def _other_code(self) -> str:
@@ -77,7 +77,7 @@ class Geometry:
             return found
         if not self.launches and not self.kernel.dynamic_shared:
             return "0"
-        return self.maker.own("int", "shared_bytes").name
+        return self.maker.add_parameter("int", "shared_bytes").name
 
     def _translated(self, what: str) -> str | None:
         """A part of the launches in the launcher's variables, if that is possible and the same for all."""

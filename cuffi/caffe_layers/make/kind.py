@@ -11,7 +11,7 @@ from typing import ClassVar
 from tools.files import read
 from tools.make.backends import edge
 from tools.make.folders import HEADERS, SOURCES, Folder
-from tools.make.kinds import Native, Parts
+from tools.make.kinds import LinkInputs, Native
 from tools.make.makefile import TOOLKITS, Rules, path_of
 from tools.make.package import PACKAGE, ROOT
 
@@ -101,13 +101,13 @@ class Kind(Native):
         rules.rule(f"{build}/forwarded {build}/registration.cpp", [f"{build}/forward.stamp"])
         return [listed, f"{build}/forwarded", f"{build}/include/caffe/proto/caffe.pb.h"]
 
-    def parts(self, rules, folder, backend, build, ready):
+    def link_inputs(self, rules, folder, backend, build, ready):
         objects = self._objects(rules, folder, backend, build, ready)
         wrapper = core_wrapper(rules, backend)
         if folder.has("caffe_test.h"):  # Caffe's tests have a C ABI of their own
             wrapper = f"{build}/{backend}/_{backend}.o"
             self._wrap(rules, folder.name, backend, f"{folder.path}/caffe_test.h", wrapper)
-        return Parts(objects, wrapper, core_archives(rules, folder, backend), [])
+        return LinkInputs(objects, wrapper, core_archives(rules, folder, backend), [])
 
     def _wrap(self, rules: Rules, name: str, backend: str, header: str, output: str) -> None:
         own = map(path_of, edge.structs()["caffe_layers"].files)

@@ -25,12 +25,12 @@ from tools.files import alone_in
 from tools.make.folders import check_layer, folder_of, shown
 from tools.make.settings import from_environment, full
 from tools.new_layer.naming import TAKEN
-from tools.parts import part
+from tools.package_module import package_module
 from tools.refused import Refused
 
 from .branches import elsewhere
 from .compiled import compile, first_error, hint
-from .loose import tree_of
+from .flat_folder import tree_of
 from .names import Names, Unregistered
 from .plan import Pick
 from .refusals import refusals
@@ -251,7 +251,7 @@ def check_names(options) -> None:
     if options.name and not options.name.isidentifier():
         fit = re.sub(r"\W", "_", options.name)
         fit = f"_{fit}" if fit[0].isdigit() else fit
-        fit = part("base/shown").command(f"NAME={fit}")
+        fit = package_module("base/shown").command(f"NAME={fit}")
         raise Refused(
             f"NAME={shown(options.name)}: a layer's folder is a Python package: letters, digits and _, as in {fit}"
         )

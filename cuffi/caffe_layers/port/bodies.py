@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tools.cuda.source import Source
 
-from .items import Place
+from .declarations import Place
 from .tree import DEFINED, Tree
 
 TABLE = Path(__file__).with_name("bvlc_bodies.txt")

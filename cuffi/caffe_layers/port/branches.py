@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tools.parts import part
+from tools.package_module import package_module
 
 from .git import Repository, repository_of
 
 _MOST = 40  # branches that are searched
 
-_command = part("base/shown").command
+_command = package_module("base/shown").command
+_shown = package_module("base/shown").shown
 
 
 def elsewhere(root: Path, type_name: str) -> str:
@@ -21,13 +22,11 @@ def elsewhere(root: Path, type_name: str) -> str:
         return ""
     if branch := _branch(repository, type_name):
         checkout = _command("git", "-C", root, "checkout", branch)
-        return f" The branch {part('base/shown').shown(branch)} of this repository has it: {checkout}"
+        return f" The branch {_shown(branch)} of this repository has it: {checkout}"
     outer = repository_of(repository.top.parent)
     if outer and _is_other_commit(repository, outer):
         update = _command("git", "-C", outer.top, "submodule", "update")
-        return (
-            f" It is a submodule at another commit than {part('base/shown').shown(outer.top)} names: {update}"
-        )
+        return f" It is a submodule at another commit than {_shown(outer.top)} names: {update}"
     return ""
 
 

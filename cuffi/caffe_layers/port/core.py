@@ -10,7 +10,7 @@ from tools.cuda.lexer import Token
 
 from ..make.includes import NOTHING
 from .bodies import changed
-from .items import Item, Place
+from .declarations import Item, Place
 from .toolkit_headers import Toolkit
 from .tree import HEADER_KINDS, File, Tree
 

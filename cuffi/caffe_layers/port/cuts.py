@@ -15,7 +15,7 @@ from pathlib import Path
 from tools.cuda.lexer import Token
 
 from .core import BLOB, Core
-from .items import Item, Place, macros_of
+from .declarations import Item, Place, macros_of
 from .toolkit_headers import Toolkit
 from .tree import SOURCE_KINDS, Tree
 

@@ -18,7 +18,7 @@ from tools.refused import Refused
 
 from ..make.proto import STOCK, field_of, is_whole, without_comments
 from .core import BLOB, Core
-from .items import Class, Place, macros_of
+from .declarations import Class, Place, macros_of
 from .toolkit_headers import Toolkit
 from .tree import DEFINED, HEADER_KINDS, SOURCE_KINDS, WORD, Tree, Type, is_header, remembered
 

@@ -23,7 +23,7 @@ from ..make.includes import NOTHING
 from ..make.registers import registrations
 from .core import BLOB, CORE_FILES, OVERLOADED, is_containers
 from .cuts import BlobCut, Cut, SourceCut
-from .items import Class, Place
+from .declarations import Class, Place
 from .names import Names
 from .tree import INCLUDE, PROTO, SOURCE_KINDS, WITHOUT, is_header, reached
 from .unsupported import unsupported_use

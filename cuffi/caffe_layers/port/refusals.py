@@ -15,7 +15,7 @@ from tools.cuda.lexer import Token
 from tools.cuda.source import Source
 
 from .core import CORE_FILES, is_containers
-from .items import Item, Place
+from .declarations import Item, Place
 from .plan import Pick, Problem, is_called, of_core
 from .tree import PROTO, SOURCE_KINDS, WITHOUT
 from .unsupported import DATA, unsupported_use

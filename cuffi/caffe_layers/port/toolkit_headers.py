@@ -13,7 +13,7 @@ from tools.make.backends import BACKENDS, HOST
 from tools.make.settings import ROOT
 
 from ..make.includes import CUDA_NAMES, NOTHING, spelled_here
-from .items import Arity, classes_in, expansions, items_of
+from .declarations import Arity, classes_in, declarations_of, expansions
 from .tree import reached
 
 WING = (
@@ -96,7 +96,7 @@ class Toolkit:
     def _arities(self) -> dict[str, list[Arity]]:
         by_name: dict[str, list[Arity]] = {}
         for source in (*self.headers.values(), *self._expansions):
-            for item in items_of(source):
+            for item in declarations_of(source):
                 if item.arity:
                     by_name.setdefault(item.name, []).append(item.arity)
         return by_name
@@ -117,7 +117,7 @@ class Toolkit:
             for cls in classes_in(source, ""):
                 first, last = cls.span
                 last = texts.index("private", first, last) if "private" in texts[first:last] else last
-                for item in items_of(source, within=(first, last)):
+                for item in declarations_of(source, within=(first, last)):
                     if item.arity:
                         by_class.setdefault(cls.name, {}).setdefault(item.name, []).append(item.arity)
         return by_class

@@ -18,13 +18,13 @@ from tools.cuda.lexer import Directive, Token
 from tools.cuda.outline import Function
 from tools.cuda.source import Source
 from tools.make.package import ROOT
-from tools.parts import part
+from tools.package_module import package_module
 from tools.refused import Refused
 
 from ..make.includes import spelled_here
 from ..make.macros import REGISTER
 from ..make.registers import instantiated, registrations
-from .items import Class, Item, Place, classes_in, expansions, items_of
+from .declarations import Class, Item, Place, classes_in, declarations_of, expansions
 
 # Switches with which nothing is compiled here, and the reason to refuse a layer that is registered only with one.
 WITHOUT = {
@@ -182,7 +182,7 @@ class File:
     @cached_property
     def items(self) -> list[Item]:
         """Its declarations and definitions at namespace scope."""
-        return items_of(self.source)
+        return declarations_of(self.source)
 
     @cached_property
     def made_by_macros(self) -> list[Item]:
@@ -194,7 +194,7 @@ class File:
         return [
             item._replace(tokens=self.source.lexed.tokens[slice(*call)])
             for call, expansion in expansions(self.source, macros)
-            for item in items_of(expansion)
+            for item in declarations_of(expansion)
             if item.defines and item.arity
         ]
 
@@ -234,7 +234,7 @@ class Tree:
             return
         hint = "A Caffe tree has include/caffe and src/caffe/layers, and no file here registers a layer."
         if trees := trees_in(self.root):
-            hint = f"There is one in it: {part('base/shown').command(f'CAFFE={trees[0]}')}"
+            hint = f"There is one in it: {package_module('base/shown').command(f'CAFFE={trees[0]}')}"
         raise Refused(f"CAFFE={self.root}: not a Caffe tree. {hint}")
 
     # ---------------------------------------------------------------------------------- files

@@ -105,28 +105,30 @@ def run(console: Console) -> int:
     if targets != [target] or not os.environ.get("PROTOTXT"):
         console.print(("" if os.environ.get("PROTOTXT") else "which net? ") + USAGE[target])
         return 2
-    asked = Asked(settings, verify=target == "verify")
+    command_line = CommandLine(settings, verify=target == "verify")
     torch.manual_seed(1701)
     if has_kernels():
         from . import porting
 
         porting.make_messages(settings[0].core)
-        if not provide(asked, console):
+        if not provide(command_line, console):
             return 1
-    elif asked.caffe or asked.verify:
+    elif command_line.caffe or command_line.verify:
         raise CaffeRuntimeError(missing("a port out of CAFFE"))
-    return {"show": show, "verify": verify, "onnx": convert}[target](asked, console)
+    return {"show": show, "verify": verify, "onnx": convert}[target](command_line, console)
 
 
-def provide(asked: Asked, console: Console) -> bool:
+def provide(command_line: CommandLine, console: Console) -> bool:
     """Port and build the types that no folder has. Wrong inputs are an error before anything is built."""
     from . import porting
 
-    types = porting.needed_types(asked)
-    missing = porting.to_port(types, asked, console)
-    if missing or porting.unbuilt_folders(types, asked.folders):
-        asked.check_inputs()
-    return (not missing or porting.port(missing, asked, console)) and porting.build(types, asked.folders)
+    types = porting.needed_types(command_line)
+    missing = porting.to_port(types, command_line, console)
+    if missing or porting.unbuilt_folders(types, command_line.folders):
+        command_line.check_inputs()
+    return (not missing or porting.port(missing, command_line, console)) and porting.build(
+        types, command_line.folders
+    )
 
 
 def given(arguments: list[str]) -> tuple[list, list[str]]:
@@ -151,7 +153,7 @@ class Arguments(TypedDict):
     python_path: tuple[str, ...]
 
 
-class Asked:
+class CommandLine:
     """The options of the command line."""
 
     def __init__(self, settings: list, verify: bool):
@@ -236,14 +238,14 @@ def sizes(text: str) -> tuple[int, ...]:
 # ---------------------------------------------------------------------------------------------- show
 
 
-def show(asked: Asked, console: Console) -> int:
+def show(command_line: CommandLine, console: Console) -> int:
     """Load the net, run it once, and print the table and the Python call that loads it."""
     with warnings.catch_warnings(record=True) as messages, console.status("loading"):
         warnings.simplefilter("always")
         began = time.perf_counter()
-        net = caffe_net(asked.prototxt, asked.weights or None, **asked.options)
+        net = caffe_net(command_line.prototxt, command_line.weights or None, **command_line.options)
         load_seconds = time.perf_counter() - began
-    if not asked.weights:  # twenty norms with a variance of zero overflow a float
+    if not command_line.weights:  # twenty norms with a variance of zero overflow a float
         vary(net)
     for note in [*(str(warning.message) for warning in messages), *net.notes]:
         console.print(note, style="yellow", soft_wrap=True)
@@ -256,19 +258,19 @@ def show(asked: Asked, console: Console) -> int:
         f"{len(net.layers)} layers, {parameters:,} parameters, loaded in {load_seconds:.1f} s; forward "
         f"{1e3 * sum(times.values()):.1f} ms on {device}. Inputs: {', '.join(net.inputs)}. "
         f"Outputs: {', '.join(net.outputs) or 'none, all are silenced'}.",
-        f"from cuffi import caffe_net\nnet = {asked.in_python()}\nout = {call_of(net)}",
+        f"from cuffi import caffe_net\nnet = {command_line.in_python()}\nout = {call_of(net)}",
     ):
         console.print(text, highlight=False, soft_wrap=True)
     return 0
 
 
-def convert(asked: Asked, console: Console) -> int:
+def convert(command_line: CommandLine, console: Console) -> int:
     """Write the net as ONNX, and print the certificate. Returns 0 if every blob agrees."""
-    options: Arguments = {**asked.options, "phase": TEST}
-    net = caffe_net(asked.prototxt, asked.weights or None, **options)
-    if not asked.weights:
+    options: Arguments = {**command_line.options, "phase": TEST}
+    net = caffe_net(command_line.prototxt, command_line.weights or None, **options)
+    if not command_line.weights:
         vary(net)
-    path = os.environ.get("ONNX") or str(Path(asked.prototxt).with_suffix(".onnx"))
+    path = os.environ.get("ONNX") or str(Path(command_line.prototxt).with_suffix(".onnx"))
     certificate = net.to_onnx(path)
     table = Table(title=f"{path}: by {certificate.runtime}, against the net")
     for name in ("blob", "shape", "relative difference"):
@@ -337,19 +339,19 @@ def table(net: CaffeNet, times: dict[str, float]) -> Table:
 # -------------------------------------------------------------------------------------------- verify
 
 
-def verify(asked: Asked, console: Console) -> int:
+def verify(command_line: CommandLine, console: Console) -> int:
     """Compare both nets. Returns 0 if every blob and every gradient agrees."""
     # In double, because in float a ReLU or a maximum near a tie may decide differently in the two runs.
     torch.set_default_dtype(torch.float64)
     ok, found = True, []
-    for phase in [asked.phase] if asked.phase else ["TEST", "TRAIN"]:
-        options: Arguments = {**asked.options, "phase": phase}
+    for phase in [command_line.phase] if command_line.phase else ["TEST", "TRAIN"]:
+        options: Arguments = {**command_line.options, "phase": phase}
         with console.status(f"{phase}: loading"):
             # The fork's layers would win.
-            known = {name: True for name in asked.needs if fork_classes(name)}
-            native = caffe_net(asked.prototxt, asked.weights or None, native=known, **options)
-            unedited = caffe_net(asked.prototxt, None, native=False, **options)
-            if not asked.weights:
+            known = {name: True for name in command_line.needs if fork_classes(name)}
+            native = caffe_net(command_line.prototxt, command_line.weights or None, native=known, **options)
+            unedited = caffe_net(command_line.prototxt, None, native=False, **options)
+            if not command_line.weights:
                 vary(native)
             twin_parameters(native, unedited)
         with console.status(f"{phase}: running with torch and with the fork's code"):

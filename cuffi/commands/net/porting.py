@@ -20,18 +20,18 @@ from ...base.shown import command as shell
 from ...caffe_files.parameters import Unknown
 from ...caffe_layers.make.proto import STOCK as STOCK_PROTO
 from ...caffe_layers.make.proto import read, without_comments
-from ...caffe_layers.port.loose import tree_of
+from ...caffe_layers.port.flat_folder import tree_of
 from ...caffe_layers.port.names import Names
 from ...caffe_layers.port.plan import Pick
 from ...caffe_layers.port.refusals import refusals
 from ...caffe_layers.port.toolkit_headers import Toolkit
 from ...caffe_layers.port.write_folder import is_of
-from ...folders import own
+from ...folders import toolkit_folders
 from ...nets.net.messages import STOCK
 from ...nets.net.registry import Folders
 
 if TYPE_CHECKING:
-    from .__main__ import Asked
+    from .__main__ import CommandLine
 
 
 def own_of(caffe: str, types: list[str]) -> list[str]:
@@ -61,9 +61,11 @@ def place_for(build: str, caffe: str) -> Path:
     return made / of_fork
 
 
-def needed_types(asked: Asked) -> list[str]:
+def needed_types(command_line: CommandLine) -> list[str]:
     """The types that folders of layers compute. Stock layers are ported only for the comparison."""
-    return [name for name, need in asked.needs.items() if asked.verify or need.fields is not None]
+    return [
+        name for name, need in command_line.needs.items() if command_line.verify or need.fields is not None
+    ]
 
 
 def build(types: list[str], folders: list[str]) -> bool:
@@ -84,46 +86,56 @@ def unbuilt_folders(types: list[str], folders: list[str]) -> list[Path]:
     return [folder for folder in dict.fromkeys(layer_folders) if not (folder / HOST.library).exists()]
 
 
-def to_port(types: list[str], asked: Asked, console: Console) -> list[str]:
+def to_port(types: list[str], command_line: CommandLine, console: Console) -> list[str]:
     """The types that no folder has, and the fork's types that a later folder has from another tree."""
-    if not asked.caffe:
+    if not command_line.caffe:
         return []
-    Path(asked.folders[0]).mkdir(parents=True, exist_ok=True)  # the folder for ported layers may be new
-    folders = Folders(asked.folders)
+    Path(command_line.folders[0]).mkdir(
+        parents=True, exist_ok=True
+    )  # the folder for ported layers may be new
+    folders = Folders(command_line.folders)
     found = {name: folders.find(name) for name in types}
     missing = [name for name, layer in found.items() if layer is None]
-    others = {name: x.folder for name, x in found.items() if x and not is_of(x.folder, Path(asked.caffe))}
-    of_fork = tree_of(asked.caffe).types if others else {}
+    others = {
+        name: x.folder for name, x in found.items() if x and not is_of(x.folder, Path(command_line.caffe))
+    }
+    of_fork = tree_of(command_line.caffe).types if others else {}
     for name, folder in others.items():
         # A folder without ORIGIN is the user's own layer, which runs.
-        is_others = folder.parent in own() or (folder / "ORIGIN").exists()
+        is_others = folder.parent in toolkit_folders() or (folder / "ORIGIN").exists()
         if name in of_fork and is_others and folder.parent != folders.folders[0]:
             missing.append(name)
         elif name in of_fork:
-            said = f"{name}: {folder} runs, not {asked.caffe}'s own. To run that: LAYERS_DIR=/new/folder"
+            said = (
+                f"{name}: {folder} runs, not {command_line.caffe}'s own. To run that: LAYERS_DIR=/new/folder"
+            )
             console.print(said, style="yellow", soft_wrap=True)
     return missing
 
 
-def port(missing: list[str], asked: Asked, console: Console) -> bool:
+def port(missing: list[str], command_line: CommandLine, console: Console) -> bool:
     """Port these types. For stock types, print the fields that make it necessary."""
-    console.print(f"Porting {', '.join(missing)} from {asked.caffe}")
-    of_forks = {name: asked.needs[name].fields or [] for name in missing}
-    for said in reasons(of_forks, Path(asked.caffe)):
+    console.print(f"Porting {', '.join(missing)} from {command_line.caffe}")
+    of_forks = {name: command_line.needs[name].fields or [] for name in missing}
+    for said in reasons(of_forks, Path(command_line.caffe)):
         console.print(f"  {said}", soft_wrap=True)
-    command = ["cuffi.caffe_layers.port", f"--caffe={asked.caffe}", f"--layers-dir={asked.folders[0]}"]
+    command = [
+        "cuffi.caffe_layers.port",
+        f"--caffe={command_line.caffe}",
+        f"--layers-dir={command_line.folders[0]}",
+    ]
     command += ["--unbuilt", "--", " ".join(missing)]
     if not subprocess.run([sys.executable, "-m", *command]).returncode:
         return True
-    folders = Folders(asked.folders)
+    folders = Folders(command_line.folders)
     failed = [
         name
         for name in missing
         if not (layer := folders.find(name)) or layer.folder.parent != folders.folders[0]
     ]
     console.print(f"Not ported: {', '.join(failed)}. The lines above have the reasons", soft_wrap=True)
-    for state in asked.states if len(asked.states) > 1 else ():
-        if not any(state.phase in asked.needs[name].phases for name in failed):
+    for state in command_line.states if len(command_line.states) > 1 else ():
+        if not any(state.phase in command_line.needs[name].phases for name in failed):
             console.print(f"{shell(f'PHASE={state.phase}')} needs none of these")
     if fields := dict.fromkeys(one.path for name in failed for one in of_forks[name]):
         console.print(

@@ -357,7 +357,7 @@ class Yolov3DetectionOutput(ForkLayer):
 
     @torch.no_grad()
     def forward(self, *maps):
-        found = [self.found(anchors, x) for anchors, x in zip(self.maps, maps, strict=True)]
+        found = [self.decoded(anchors, x) for anchors, x in zip(self.maps, maps, strict=True)]
         boxes, scores, labels = (torch.cat(parts, 1) for parts in zip(*found, strict=True))
         best, order = scores.sort(dim=1, descending=True, stable=True)
         if not torch.compiler.is_compiling():
@@ -371,7 +371,7 @@ class Yolov3DetectionOutput(ForkLayer):
         kept = suppressed(boxes, best > self.least, 0.5, overlap=near)
         return self.rows(kept, best, labels, boxes)
 
-    def found(self, anchors, x):
+    def decoded(self, anchors, x):
         """The boxes of a map as centre and size [N, boxes, 4], their best classes' scores, and these classes."""
         cells = anchors.cells(x.to(torch.promote_types(x.dtype, torch.float32)), self.classes)
         boxes, chance = anchors.boxes(cells), cells[..., 4].sigmoid()

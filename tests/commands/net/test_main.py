@@ -232,7 +232,7 @@ def test_what_is_asked_for(asked):
         "show", OWN, SHAPES="data=1,3,8,8 x=2", REPLACE="A=1 B=", PHASE="TRAIN", IGNORE="a.b c", STAGES="s t",
         PYTHON_LAYERS="1", PYTHON_PATH="/a:/b c",
     )  # fmt: skip
-    found = net.Asked([Settings({})], verify=True)
+    found = net.CommandLine([Settings({})], verify=True)
     assert found.verify and found.phase == "TRAIN" and found.weights is None
     assert found.options == {
         "layers": ["layers"],

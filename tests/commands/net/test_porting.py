@@ -27,7 +27,7 @@ def test_what_is_missing_is_ported_and_built(asked, tmp_path, monkeypatch, fork,
         lambda command, **_: ran.append(command[2:]) or SimpleNamespace(returncode=status),
     )
     asked("show", TEXT.replace("Normalize", "Own").replace("Reduction", "Own"), CAFFE=str(fork.root))
-    wanted = net.Asked([Settings({"LAYERS_DIR": str(folder)})], verify=False)
+    wanted = net.CommandLine([Settings({"LAYERS_DIR": str(folder)})], verify=False)
     said = io.StringIO()
     assert net.provide(wanted, Console(file=said, width=200)) is (status == 0)
     assert ran == [
@@ -70,7 +70,7 @@ def test_another_trees_layer_does_not_hide_the_forks_own(asked, tmp_path, monkey
     def said(*folders, tree=fork.root):
         asked("show", TEXT.replace("Reduction", "Own"), CAFFE=str(tree))
         text = io.StringIO()
-        wanted = net.Asked([Settings({"LAYERS_DIR": str(folder)}) for folder in folders], verify=False)
+        wanted = net.CommandLine([Settings({"LAYERS_DIR": str(folder)}) for folder in folders], verify=False)
         net.provide(wanted, Console(file=text, width=200))
         return [command[-1] for command in ran if command[0] == "cuffi.caffe_layers.port"], text.getvalue()
 
@@ -98,7 +98,7 @@ def test_the_toolkits_own_is_no_answer_if_port_fails(asked, tmp_path, monkeypatc
     monkeypatch.setattr(porting.subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=1))
     asked("show", OWN, CAFFE=str(fork.root))
     said = io.StringIO()
-    wanted = net.Asked([Settings({"LAYERS_DIR": str(tmp_path / "new")})], verify=False)
+    wanted = net.CommandLine([Settings({"LAYERS_DIR": str(tmp_path / "new")})], verify=False)
     assert not net.provide(wanted, Console(file=said, width=200))
     assert "Not ported: Normalize. " in said.getvalue()
 
@@ -118,7 +118,7 @@ def test_only_what_the_phase_needs_is_ported(asked, tmp_path, monkeypatch, fork)
             for i, rule in enumerate(rules)
         )
         asked("show", OWN + layers, CAFFE=str(fork.root))
-        wanted = net.Asked([Settings({"LAYERS_DIR": str(tmp_path / "new")})], verify=False)
+        wanted = net.CommandLine([Settings({"LAYERS_DIR": str(tmp_path / "new")})], verify=False)
         wanted.phase, wanted.options["stages"], text = phase, stages, io.StringIO()
         assert not net.provide(wanted, Console(file=text, width=200))
         return ran.pop(), re.findall("PHASE=.*", text.getvalue())
@@ -137,7 +137,7 @@ def test_a_forks_field_of_a_stock_type_is_named(asked, tmp_path, monkeypatch):
     (tmp_path / "fork/include/caffe").mkdir(parents=True)
     (tmp_path / "fork/src/caffe").mkdir(parents=True)
     asked("show", text, CAFFE=str(tmp_path / "fork"))
-    wanted = net.Asked([Settings({"LAYERS_DIR": str(tmp_path / "new")})], verify=False)
+    wanted = net.CommandLine([Settings({"LAYERS_DIR": str(tmp_path / "new")})], verify=False)
     proto = tmp_path / "fork" / "caffe.proto"
     proto.write_text("message Other {\n  optional int32 rank = 1;\n}\nmessage ConvolutionParameter {\n}\n")
     said = io.StringIO()
@@ -177,8 +177,8 @@ def test_what_is_ported_to_be_compared_has_a_place_of_its_own(tmp_path, monkeypa
     settings = Settings({"BUILD": str(tmp_path / "b")})
     for fork in ("one", "two"):
         monkeypatch.setenv("CAFFE", str(tmp_path / fork))
-        own, *folders = net.Asked([settings], verify=True).folders
+        own, *folders = net.CommandLine([settings], verify=True).folders
         assert Path(own).parent == tmp_path / "b" / "verify-net" and folders == ["layers"]
-    assert net.Asked([settings], verify=False).folders == ["layers"]
+    assert net.CommandLine([settings], verify=False).folders == ["layers"]
     entry = next(entry for entry in os.scandir(tmp_path / "b") if entry.name == "verify-net")
     assert clean.is_made(entry)

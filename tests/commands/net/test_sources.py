@@ -36,7 +36,7 @@ def building(fork, tmp_path, monkeypatch):
         ran.clear()
         for name, value in (("PROTOTXT", tmp_path / "x.prototxt"), ("CAFFE", caffe), ("SHAPES", shapes)):
             monkeypatch.setenv(name, str(value))
-        asked = net.Asked([Settings({"LAYERS_DIR": str(tmp_path / "mine")})], verify=False)
+        asked = net.CommandLine([Settings({"LAYERS_DIR": str(tmp_path / "mine")})], verify=False)
         assert net.provide(asked, Console(file=io.StringIO()))
         return ran
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from cuffi.folders import own
+from cuffi.folders import toolkit_folders
 from tools.make.folders import Folder, folders
 
 REGISTERED = "REGISTER_LAYER_CLASS(One);\n"
@@ -113,7 +113,7 @@ def test_what_asks_for_the_architecture(folder, text, asks):
 
 def test_no_layer_of_the_toolkit_asks_for_it():
     """It would be compiled once for each GPU, which takes twice as long."""
-    shipped = {str(path.parent) for place in own() for path in place.glob("*/*.cu")}
+    shipped = {str(path.parent) for place in toolkit_folders() for path in place.glob("*/*.cu")}
     assert len(shipped) > 8 and not [path for path in shipped if Folder(path).asks_arch]
 
 

@@ -65,7 +65,7 @@ class Class:
 
     @cached_property
     def members(self) -> list[Item]:
-        return items_of(self.source, within=self.span)
+        return declarations_of(self.source, within=self.span)
 
 
 def classes_in(source: Source, file: str) -> Iterator[Class]:
@@ -80,7 +80,7 @@ def classes_in(source: Source, file: str) -> Iterator[Class]:
             yield Class(name, file, line, source, (head, last), types.get(name, ""))
 
 
-def items_of(source: Source, within: tuple[int, int] | None = None) -> list[Item]:
+def declarations_of(source: Source, within: tuple[int, int] | None = None) -> list[Item]:
     """The items of a file, or the members of the class whose tokens are `within`."""
     if within:
         members = [(head, end) for head, end in source.declared if within[0] < head < within[1]]

@@ -15,7 +15,7 @@ _PLACES = (os.path.join(_ROOT, "cuffi"), os.path.join(_ROOT, ".."))
 
 
 @functools.cache
-def part(name: str) -> ModuleType:
+def package_module(name: str) -> ModuleType:
     """The module cuffi/<name>.py. It may import the standard library, rich, and the parts beside it."""
     place = next(place for place in _PLACES if os.path.exists(os.path.join(place, f"{name}.py")))
     words = name.split("/")

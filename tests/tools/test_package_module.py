@@ -6,14 +6,14 @@ import sys
 import pytest
 from conftest import ROOT
 
-from tools.parts import part
+from tools.package_module import package_module
 
 
 def test_a_part_is_the_packages_file_and_loaded_once():
-    assert part("backends").__file__ == str(ROOT / "cuffi" / "backends.py")
-    assert part("backends") is part("backends")
+    assert package_module("backends").__file__ == str(ROOT / "cuffi" / "backends.py")
+    assert package_module("backends") is package_module("backends")
     with pytest.raises(StopIteration):
-        part("no_such_part")
+        package_module("no_such_part")
 
 
 def test_neither_torch_nor_the_package_is_imported():

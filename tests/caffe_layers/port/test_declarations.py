@@ -1,6 +1,6 @@
 """The declarations, classes and macros of one file."""
 
-from cuffi.caffe_layers.port.items import Arity, classes_in, expansions, items_of, macros_of
+from cuffi.caffe_layers.port.declarations import Arity, classes_in, declarations_of, expansions, macros_of
 from tools.cuda.source import Source
 
 TEXT = """#define SIX 6
@@ -25,7 +25,7 @@ SOURCE = Source(TEXT, "x.hpp")
 
 
 def test_what_a_file_declares():
-    items = {item.name: item for item in items_of(SOURCE)}
+    items = {item.name: item for item in declarations_of(SOURCE)}
     assert items["plain"].arity == Arity(1, 2) and not items["plain"].defines
     assert items["none"].arity == Arity(0, 0) and items["none"].defines
     assert items["first"].scope == "PairLayer" and items["first"].defines
@@ -48,5 +48,5 @@ def test_calls_of_macros_outside_of_functions_are_expanded():
     ((first, last), text), *rest = expansions(SOURCE, macros_of(SOURCE, known=()).values())
     tokens = SOURCE.lexed.tokens
     assert not rest and (tokens[first].text, tokens[last - 1].text) == ("MAKE", ";")
-    (item,) = items_of(text)
+    (item,) = declarations_of(text)
     assert (item.name, item.arity) == ("six", Arity(2, 2))
