@@ -6,7 +6,8 @@
 // beforehand whether a kernel has barriers. As on a GPU, a thread that has returned does not count at barriers.
 //
 // If it is known that no thread waits, the loop is in the kernel's own file (call_blocks, cuda_launch.h), where the
-// compiler sees it with the kernel. A fibre calls it, because its stack has the size of a thread's, and a guard.
+// compiler sees it with the kernel. A fibre calls it, because its stack has the size of a thread's, and a guard. The same
+// holds where threads wait only at barriers between which loops can run (call_phases).
 //
 // A thread that spins, because it waits for another one, gives way, too (cuda_host::may_spin). If all threads of a block
 // wait for another block, one more host thread runs blocks that nobody has begun.

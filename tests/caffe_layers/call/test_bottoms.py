@@ -3,6 +3,7 @@
 import torch
 from support.zoo import grads, raises
 
+from cuffi.caffe_layers.call.bottoms import dtype_of, site_of
 from cuffi.runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError
 
 
@@ -55,3 +56,9 @@ def test_autocast(zoo):
 def test_bottoms_have_no_names(zoo, place):
     with raises(CaffeTypeError, "zoo: takes its bottoms in order, not by name: bottom"):
         place(zoo.Ramp())(bottom=place.draw(3))
+
+
+def test_a_lost_blob_has_no_dtype():
+    """After m.blob0 = None the check of the blobs words the error, so what comes before it must not fail."""
+    assert dtype_of([], [None]) == torch.get_default_dtype()
+    assert site_of([], [None], 0).dtype == torch.get_default_dtype()
