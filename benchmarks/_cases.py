@@ -9,12 +9,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from cuffi.folders import own, split, with_file
+from cuffi.folders import split, toolkit_folders, with_file
 from cuffi.runtime import backend_of
 from cuffi.runtime.cases import Case, differentiable, layer_of, results
 
 ROOT = Path(__file__).resolve().parent.parent
-BUNDLED = own()
+BUNDLED = toolkit_folders()
 FOLDERS = [(ROOT / folder).resolve() for folder in split(os.environ.get("LAYERS_DIR", ""))] or BUNDLED
 
 

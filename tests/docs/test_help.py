@@ -8,12 +8,12 @@ import pytest
 import torch
 
 import cuffi
-from cuffi.folders import own as own_folders
+from cuffi.folders import toolkit_folders
 from cuffi.nets import forks, stock
 from cuffi.nets import net as _net
 from lab.site import INNER
 
-SHIPPED = sorted(f.parent.name for place in own_folders() for f in place.glob("[a-z]*/__init__.py"))
+SHIPPED = sorted(f.parent.name for place in toolkit_folders() for f in place.glob("[a-z]*/__init__.py"))
 
 
 def own(module, kind):
