@@ -65,7 +65,7 @@ class Apart(LLTM):
     """Called with its state as two arguments, as the suite calls modules."""
 
     def forward(self, input, *state, **named):
-        return super().forward(input, state or None, **named)
+        return super().forward(input, state, **named) if state else super().forward(input, **named)
 
 
 _compiled = {}
