@@ -15,6 +15,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <exception>
 #include <limits>
@@ -154,7 +155,9 @@ inline void built_architectures(char* text, size_t bytes) {
   (void)cudaGetLastError();  // clear the error, or torch's next call would report it
   char more[512] = "";
 #ifdef __CUDACC__
-  if (error == cudaErrorInvalidConfiguration) {
+  // CUDA 13 says cudaErrorInvalidValue of 2,048 threads.
+  const bool of_a_launch = error == cudaErrorInvalidValue && !strcmp(what, "kernel launch");
+  if (error == cudaErrorInvalidConfiguration || of_a_launch) {
     int device = 0, threads = 0, bytes = 0, most = 0;
     cudaGetDevice(&device);
     cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerBlock, device);

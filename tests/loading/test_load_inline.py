@@ -172,6 +172,22 @@ def test_builds_for_the_gpu_without_one(monkeypatch, nvcc):
     assert b"CUDA sm_80" in (module.layer.folder / "_cuda.abi3.so").read_bytes()
 
 
+@pytest.mark.gpu
+def test_a_block_that_a_gpu_refuses_is_told_with_its_limits(monkeypatch, nvcc):
+    """With few headers and with all. CUDA 13 calls it an invalid value, earlier ones an invalid configuration."""
+    monkeypatch.setenv("NVCC", nvcc)
+    x = torch.randn(100, device="cuda")
+    for name, head in ("few", ""), ("all", "#include <vector>\n"):
+        line = "const int i = threadIdx.x; if (i < n) y[i] = x[i];"
+        text = f"{head}__global__ void f(int n, const float* x, float* y) {{ {line} }}"
+        module, y = load_inline(name, text, backends="cuda"), torch.zeros_like(x)
+        function = getattr(module, f"{name}_f")
+        with pytest.raises(CaffeRuntimeError, match="a block of this GPU has at most 1024 threads"):
+            function(100, x, y, 1, 1, 1, 2048, 1, 1)
+        function(100, x, y, 1, 1, 1, 128, 1, 1)
+        assert torch.equal(x, y)
+
+
 @pytest.mark.parametrize(
     "line, few",
     [

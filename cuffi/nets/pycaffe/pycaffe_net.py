@@ -80,6 +80,10 @@ class Net:
                 stages = value
             else:
                 weights = value
+        if phase not in (None, mode.TRAIN, mode.TEST):
+            raise CaffeValueError(
+                f"caffe.Net: phase: expected caffe.TRAIN (0) or caffe.TEST (1), got {phase!r}"
+            )
         self._phase = mode.TEST if phase is None else type(mode.TEST)(phase)
         file = "" if isinstance(network_file, str) and "{" in network_file else network_file
         folders = () if Tree.running else folders_of_user()

@@ -26,6 +26,14 @@ def test_arguments_are_written_to_the_inputs_and_checked(net):
             net.forward(**given)
 
 
+@pytest.mark.parametrize("phase", [2, -1])
+def test_another_phase_is_refused(phase):
+    with pytest.raises(
+        RuntimeError, match=rf"phase: expected caffe.TRAIN \(0\) or caffe.TEST \(1\), got {phase}"
+    ):
+        caffe.Net('input: "x" input_shape { dim: 1 } layer { type: "ReLU" }', phase)
+
+
 def test_a_range_of_layers_goes_on_from_the_blobs(net):
     x = data(2, 3, 6, 6)
     assert list(net.forward(data=x, end="pool")) == ["pool"]
