@@ -4,6 +4,7 @@ A folder is as safe as each folder above it: who may write to one of these can p
 with the sticky bit, such as /tmp, a user cannot rename what belongs to others, so the check ends there.
 """
 
+import contextlib
 import os
 import shutil
 import stat
@@ -56,14 +57,15 @@ def make_private(folder: Path) -> Path:
     Raises:
         OSError: it cannot be made.
     """
-    if not is_own(folder):
-        removed(folder)
+    while True:
         try:
             folder.mkdir(mode=0o700)
-        except FileExistsError:  # another process made it
-            if not is_own(folder):
-                raise
-    return folder
+            return folder
+        except FileExistsError:
+            if is_own(folder):  # perhaps another process made it now
+                return folder
+        with contextlib.suppress(FileNotFoundError):  # another process removes it, too
+            removed(folder)
 
 
 def removed(path: Path) -> None:
