@@ -1,5 +1,6 @@
 """Import the libraries of a built extension of torch/extension.h."""
 
+import enum
 import importlib.machinery
 import importlib.util
 import sys
@@ -69,10 +70,10 @@ def _connect_names(module: ModuleType, other: ModuleType, connect_one: Callable)
         elif isinstance(value, ModuleType) and value.__name__ == f"{other.__name__}.{name}":
             sys.modules[own.__name__] = own
             _connect_names(own, value, connect_one)
-        elif type(own) is type(value) and callable(value) and not name.startswith("_"):
-            connected = connect_one(own, value)
-            if connected == isinstance(value, type):
-                setattr(module, name, value)
+        elif name.startswith("_") or type(own) is not type(value) or isinstance(value, enum.EnumMeta):
+            pass  # an enum's numbers are those of both
+        elif callable(value) and (not connect_one(own, value) or isinstance(value, type)):
+            setattr(module, name, value)
 
 
 def join(module: ModuleType, file: str) -> None:

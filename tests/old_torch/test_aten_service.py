@@ -89,3 +89,19 @@ def test_memory_that_it_does_not_own():
     view[0, 1] = 9
     assert x[2] == 9
     assert service._from_blob(x.data_ptr(), (2, 0), None, x.dtype, None).shape == (2, 0)
+
+
+def test_which_libraries_share_an_operator():
+    """The second library's implementation for all devices is joined to the first one's; one for a device is its own."""
+    of_host, of_gpu = (lambda n: 1), (lambda n: 2)
+    space = "aten_test_shared"
+    for on_host, function, earlier in (1, of_host, None), (0, of_gpu, of_host):
+        assert service.library("shared", space, "", "define", "all(int n) -> int", None, on_host) is None
+        assert service.library("shared", space, "", "impl", "all", function, on_host) is earlier
+        assert service.library("shared", space, "", "define", "own(Tensor x) -> int", None, on_host) is None
+        assert service.library("shared", space, "CPU", "impl", "own", function, on_host) is None
+    ops = getattr(torch.ops, space)
+    assert ops.all(3) == ops.own(torch.ones(1)) == 1
+    for name, words in ("shared", "another build of shared"), ("other", "shared"):
+        with pytest.raises(RuntimeError, match=f"all is there already, defined by {words}$"):
+            service.library(name, space, "", "impl", "all", of_gpu, 0 if name == "other" else 1)
