@@ -107,6 +107,8 @@ def test_what_two_libraries_of_one_module_share():
     counter, own = module.Counter(), module.counter_of(x)
     assert (counter.who(), module.of_counter(counter), module.of_both(x, counter)) == (2, 2, 2)
     assert (own.who(), module.of_counter(own), module.of_both(x, own)) == (1, 1, 1)
+    sub = type("Sub", (module.Counter,), {})()
+    assert (sub.who(), module.of_counter(sub), module.of_both(x, sub)) == (2, 2, 2)
     assert module.of_mode(x, module.Mode.WIDE) == 11 and module.of_gpus() == 2
 
 

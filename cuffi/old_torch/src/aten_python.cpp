@@ -496,10 +496,8 @@ std::map<PyObject*, int>& classes() {
 // Of the tensors in an object, its lists and tuples: 1 if one is on a GPU, 0 if none is, -1 if there is no tensor. An
 // instance of a library's class decides as a tensor does.
 int on_gpu(PyObject* o, int depth = 0) {
-  if (!classes().empty()) {
-    const auto found = classes().find(reinterpret_cast<PyObject*>(Py_TYPE(o)));
-    if (found != classes().end()) return found->second;
-  }
+  for (const auto& [type, is_of_gpus] : classes())
+    if (PyType_IsSubtype(Py_TYPE(o), reinterpret_cast<PyTypeObject*>(type))) return is_of_gpus;
   if (PyObject_IsInstance(o, caffe::torch.tensor) == 1)
     return Owned(PyObject_GetAttrString(o, "is_cuda")).get() == Py_True;
   int found = -1;
