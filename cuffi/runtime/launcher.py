@@ -7,7 +7,6 @@ arguments, Python converts them here and calls C again, or raises the error that
 import ast
 import functools
 import inspect
-import math
 import operator
 import struct
 
@@ -27,7 +26,6 @@ from .padding import Padding
 from .passed import in_order
 from .planning import STREAM_VALUE, Launched, watcher
 
-_NO_BUILTINS = {"__builtins__": {}}
 # The bits of a C integer type, by its words besides `int` and the sign. The same on every supported system.
 _BITS = {
     "char": 8, "short": 16, "": 32, "long": 64, "long long": 64, "size_t": 64, "ssize_t": 64, "ptrdiff_t": 64,
@@ -270,7 +268,7 @@ class Launcher:
             self._attach(first.device)
             result = self._first_call(arguments)
         if result is NotImplemented:
-            self._check_extents({n: a for (_, n), a in zip(self.passed, arguments, strict=True)})
+            self._refuse_small(arguments)
             raise CaffeRuntimeError(
                 f"{self.checks.name}: {self.function} cannot be called with these arguments"
             )
@@ -441,23 +439,16 @@ class Launcher:
             pass
         raise self.checks.wrong(name, "a bool", value)
 
-    def _check_extents(self, values: dict) -> None:
-        """Refuse counts that are larger than their tensors, by the sizes in the header's comments."""
-        numbers = {n: values[n] for t, n in self.passed if not t.endswith("*") and t != "Tensor"}
-        for name, lists in self.extents.items():
-            if values[name] is None:
-                continue
-            try:
-                sizes, strides = ([eval(e, _NO_BUILTINS, numbers) for e in listed] for listed in lists)
-            except ZeroDivisionError:
-                sizes, strides = [-1], []
-            tensor = values[name]
-            there = reach(tensor.shape, tensor.stride() if self.any_layout else ())
-            if reach(sizes, strides) > there or min(sizes, default=0) < 0:
-                said = ", ".join(f"{n} {v}" for n, v in numbers.items())
-                self.checks.check(
-                    False, name, f"memory for {sizes} elements, as {self.function} is told by {said}", tensor
-                )
+    def _refuse_small(self, arguments: tuple) -> None:
+        """Refuse counts that are larger than their tensors: C computes the sizes in the header's comments."""
+        if (found := self.call.too_small(*arguments)) is None:
+            return
+        place, sizes = found
+        name = self.parameters[place - self.returns_number][1]
+        values = {n: a for (_, n), a in zip(self.passed, arguments, strict=True)}
+        numbers = (f"{n} {values[n]}" for t, n in self.passed if not t.endswith("*") and t != "Tensor")
+        told = f"as {self.function} is told by {', '.join(numbers)}"
+        self.checks.check(False, name, f"memory for {list(sizes)} elements, {told}", values[name])
 
     def _as_c_takes_it(self, kind: str, name: str, tensor: Tensor) -> Tensor:
         """Plain, with no negative or conjugate bit, and contiguous unless the layer takes any layout, or an error."""
@@ -511,12 +502,3 @@ def _steps(c, places: dict[str, int], node: ast.expr) -> tuple[tuple[int, int], 
     }  # fmt: skip
     left, right = (_steps(c, places, side) for side in (node.left, node.right))
     return (*left, *right, (kinds[type(node.op)], 0))
-
-
-def reach(sizes, strides=()) -> int:
-    """How many elements of memory lie between a tensor's first and last. Without strides it is contiguous."""
-    if any(size == 0 for size in sizes):
-        return 0
-    if strides:
-        return 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
-    return math.prod(sizes)

@@ -1,4 +1,4 @@
-"""Judge sets of programs whose labels others gave, and count (docs/evidence/judge.md has the numbers).
+"""Judge sets of programs whose labels others gave, and count (lab/evidence/judge.md has the numbers).
 
     python -m lab.judge scor=/sets/ScoR esbmc=/sets/esbmc indigo=/sets/made [--seconds 10] [--only WORD]
 

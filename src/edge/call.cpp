@@ -142,6 +142,9 @@ PyType_Slot plan_slots[] = {{Py_tp_new, reinterpret_cast<void*>(create<Plan>)},
 PyMethodDef launcher_methods[] = {
     {"attempt", PY_METHOD(launcher_attempt), METH_FASTCALL,
      "attempt(*arguments): the result, or NotImplemented if in doubt"},
+    {"too_small", PY_METHOD(launcher_too_small), METH_FASTCALL,
+     "too_small(*arguments): the parameter whose tensor is too small, and the sizes that it should have; or "
+     "None"},
     {"attach", launcher_attach, METH_VARARGS, "attach(device_type, run, set_num_threads)"},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot launcher_slots[] = {{Py_tp_new, reinterpret_cast<void*>(create<Launcher>)},

@@ -231,6 +231,19 @@ class Launching {
     return l_.returns_number ? PyLong_FromLongLong(result) : answer(Py_None);
   }
 
+  // After take: (the number of the parameter whose tensor is too small, the sizes that it should have), or None. A
+  // size is -1 if its formula has no value.
+  PyObject* too_small() const {
+    if (!small_) return answer(Py_None);
+    PyObject* const sizes = PyTuple_New(static_cast<Py_ssize_t>(small_->sizes.size()));
+    for (size_t i = 0; sizes && i < small_->sizes.size(); ++i) {
+      int64_t size = -1;
+      if (!small_->sizes[i].value(words_, &size)) size = -1;
+      PyTuple_SetItem(sizes, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(size));
+    }
+    return sizes ? Py_BuildValue("(nN)", small_ - l_.parameters.data(), sizes) : nullptr;
+  }
+
  private:
   static PyObject* answer(PyObject* one) {
     Py_INCREF(one);
@@ -309,12 +322,12 @@ class Launching {
   }
 
   // Is each tensor at least as large as in the declaration's comment?
-  bool are_large_enough() const {
+  bool are_large_enough() {
     for (size_t at = 0; at < l_.parameters.size(); ++at) {
       const Parameter& p = l_.parameters[at];
       if (p.kind == kTensor && p.has_extents && view_of_[at] >= 0 &&
           !is_large_enough(p, views_[view_of_[at]]))
-        return false;
+        return small_ = &p, false;
     }
     return true;
   }
@@ -347,7 +360,8 @@ class Launching {
   int view_of_[kMostParameters];
   View views_[kMostTensors];
   size_t views_used_ = 0;
-  bool writes_ = false;  // has the function outputs?
+  const Parameter* small_ = nullptr;  // of the tensor that is too small
+  bool writes_ = false;               // has the function outputs?
   PyObject* written_[kMostTensors];
   Py_ssize_t written_count_ = 0;
 };
@@ -358,6 +372,13 @@ inline PyObject* launcher_attempt(PyObject* object, PyObject* const* given, Py_s
   if (call.take(given, count)) return call.run();
   Py_INCREF(Py_NotImplemented);
   return Py_NotImplemented;
+}
+
+// too_small(*arguments): why attempt says NotImplemented, if a tensor is too small (Launching::too_small).
+inline PyObject* launcher_too_small(PyObject* object, PyObject* const* given, Py_ssize_t count) {
+  Launching call(*self_of<Launcher>(object));
+  call.take(given, count);
+  return call.too_small();
 }
 
 inline PyObject* launcher_call(PyObject* object, PyObject* given, PyObject* named) {

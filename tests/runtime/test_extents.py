@@ -10,7 +10,6 @@ from support.points import LAYERS, PACKAGE, cases_of, differentiable, layer_obje
 
 import build_ffi
 from cuffi.runtime.cases import results
-from cuffi.runtime.launcher import reach
 
 NATIVE = [name for name in LAYERS if cases_of(name) and not cases_of(name)[0].is_caffe]
 # Bytes for a kernel's own partial sums: how many, no formula says.
@@ -62,11 +61,6 @@ def test_headers_are_read(tmp_path):
         },
         "third": {},
     }
-
-
-def test_reach():
-    assert reach([2, 3]) == 6 and reach([]) == 1 and reach([2, 0, 5]) == 0
-    assert reach([2, 3], [3, 1]) == 6 and reach([2, 3], [0, 1]) == 3 and reach([2, 3], [100, 1]) == 103
 
 
 @pytest.mark.parametrize(
@@ -131,7 +125,8 @@ def test_one_element_less_is_an_error(native, monkeypatch, runtime):
             tensor = arguments[place]
             if not isinstance(tensor, torch.Tensor) or name in WORKSPACES or not tensor.numel():
                 continue
-            less = torch.zeros(reach(tensor.shape, tensor.stride()) - 1, dtype=tensor.dtype)
+            steps = zip(tensor.shape, tensor.stride(), strict=True)
+            less = torch.zeros(sum((size - 1) * step for size, step in steps), dtype=tensor.dtype)
             wrong = [*arguments[:place], less, *arguments[place + 1 :]]
             wanted = rf"{native.layer}: {name}: expected memory for"
             with torch.no_grad(), pytest.raises(runtime.CaffeValueError, match=wanted):
@@ -146,3 +141,16 @@ def test_a_count_beyond_the_tensors(count):
         layer.sigmoid_forward(x, torch.zeros(4), count)
     layer.sigmoid_forward(x, x, 4)
     assert x.tolist() == [0.5] * 4
+
+
+def test_c_names_the_tensor_that_is_too_small_and_its_sizes():
+    sigmoid = importlib.import_module(f"{PACKAGE}.sigmoid").layer
+    x = torch.zeros(4)
+    assert sigmoid.launcher("sigmoid_forward").call.too_small(x, torch.zeros(3), 4) == (1, (4,))
+    assert sigmoid.launcher("sigmoid_forward").call.too_small(x, x, 4) is None
+    depthwise = importlib.import_module(f"{PACKAGE}.depthwise_conv").layer
+    given = torch.zeros(1, 2, 6, 4), torch.zeros(2, 1, 3, 3), None, torch.zeros(1, 2, 5, 4)
+    forward = depthwise.launcher("depthwise_conv_forward").call
+    for stride, sizes in ((1, (1, 2, 6, 4)), (0, (1, 2, -1, -1))):  # no formula has a value by a stride of 0
+        numbers = (1, 2, 6, 4, 3, 3, stride, stride, 1, 1, 1, 1, 0, 0)
+        assert forward.too_small(*given, *numbers) == (3, sizes)

@@ -194,7 +194,7 @@ def test_a_mean_file(tmp_path):
         (b"PK\x03\x04" + b"\x00" * 50, "it is a zip archive, as torch.save writes"),
         (b"\x1f\x8b" + b"\x00" * 50, "it is a gzip file: unpack it"),
         (b"\x0a\x04name", "no layers in it"),
-        (b"\xa2\x06\x7f", "offset 0: a field of 127 bytes where 0 are left"),
+        (b"\xa2\x06\x7f", "a field of 127 bytes where 0 are left"),
         (b"\xa2\x06\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "where 0 are left"),
         (b"\xff" * 40, "a number without its end"),
     ],
@@ -212,7 +212,7 @@ def test_a_blob_whose_shape_lies(tmp_path):
         message = message_of(net_with())
         message.layer[0].blobs[0].shape.dim[:] = dims
         path.write_bytes(message.SerializeToString())
-        with pytest.raises(CaffeValueError, match=r"a\.caffemodel: not a \.caffemodel: offset \d+: a blob"):
+        with pytest.raises(CaffeValueError, match=r"a\.caffemodel: not a \.caffemodel: .*a blob"):
             caffe_net(TEXT, path)
 
 
