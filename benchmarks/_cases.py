@@ -5,6 +5,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FunctionType
 
 import torch
 from torch import Tensor
@@ -110,7 +111,7 @@ def both_passes(function: Callable, arguments: tuple, top_diffs: tuple, backward
 _copies = itertools.count()
 
 
-def compiled(function: Callable, dynamic: bool | None = False) -> Callable:
+def compiled(function: FunctionType, dynamic: bool | None = False) -> Callable:
     """torch.compile of a copy of a plain function. It is for one shape, unless `dynamic` is set.
 
     dynamo counts recompilations for each code object, and gives up after a few. So each shape gets its own copy, which
@@ -118,5 +119,5 @@ def compiled(function: Callable, dynamic: bool | None = False) -> Callable:
     """
     name = function.__name__
     code = function.__code__.replace(co_name=f"{name}_{next(_copies)}")
-    copy = type(function)(code, function.__globals__, name, function.__defaults__, function.__closure__)
+    copy = FunctionType(code, function.__globals__, name, function.__defaults__, function.__closure__)
     return torch.compile(copy, dynamic=dynamic)

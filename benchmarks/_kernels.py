@@ -22,9 +22,8 @@ def by_toolkit(folder: str, out: Path):
     _make.make(where, "libraries", BACKENDS=_make.CUDA.name, ARCH=_arch())
     library = target / _make.CUDA.library
     loader = importlib.machinery.ExtensionFileLoader(f"benchmarks.{folder}._cuda", str(library))
-    module = importlib.util.module_from_spec(
-        importlib.util.spec_from_file_location(loader.name, library, loader=loader)
-    )
+    spec = importlib.machinery.ModuleSpec(loader.name, loader, origin=str(library))
+    module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
     return module.lib
 

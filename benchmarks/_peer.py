@@ -71,8 +71,8 @@ def function(extension):
             return extension.round_forward(bottom)
 
         @staticmethod
-        def backward(ctx, top_diff):
-            return top_diff
+        def backward(ctx, *top_diffs):
+            return top_diffs
 
     return PeerRound.apply
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import _machine
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from matplotlib.typing import RcKeyType
 
 # One colour per role, the same in every plot (and told apart by colour-blind readers).
 OURS, PEER, OTHER, LIMIT = "#0072b2", "#d55e00", "#999999", "#000000"
 
-STYLE = {
+STYLE: dict[RcKeyType, Any] = {
     "svg.hashsalt": "benchmarks",  # the same numbers give the same file
     "svg.fonttype": "path",
     "font.size": 9,

@@ -44,7 +44,8 @@ class Report:
     Attributes:
         title: the table's heading.
         notes: facts that a reader needs to understand the numbers. They are printed below the table.
-        rows: one dict per line, with the columns as its keys. Rows added with show=False are only in the JSON.
+        rows: one dict per line, with the columns as its keys, for the JSON.
+        shown: the rows that are in the table, too.
         figures: the lines of the last table.
         plots: functions that draw into a matplotlib figure, by file name.
     """
@@ -57,10 +58,9 @@ class Report:
     plots: dict[str, Callable] = field(default_factory=dict)
     seconds: float = 0.0
 
-    def row(self, show: bool = True, **columns) -> None:
+    def row(self, **columns) -> None:
         self.rows.append(columns)
-        if show:
-            self.shown.append(columns)
+        self.shown.append(columns)
 
     def calls(self, times, ours: str, device: str, grad: bool, ratio: str = "ours / it", names=None) -> None:
         """A row for each contender of one eager call, or for those with these names."""

@@ -8,7 +8,7 @@ import random
 import statistics
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
@@ -39,7 +39,7 @@ class Times(dict):
 
 
 def in_turns(
-    timers: dict[str, Timer], seconds: float, least: int = 5, most: int = 60, warm: bool = True
+    timers: Mapping[str, Timer], seconds: float, least: int = 5, most: int = 60, warm: bool = True
 ) -> Times:
     """Run all contenders for about `seconds`, in a new order each turn. Without `warm`, run `least` turns."""
     start = time.perf_counter()

@@ -210,7 +210,7 @@ ROWS = (
         function(lambda x: F.interpolate(x, (513, 513), mode="bilinear", align_corners=True))),
     Row("Upsample", "8x64x90x120, by mask", "F.max_unpool2d", unpooled,
         in_net("Upsample", "upsample_param { scale: 2 }"),
-        function(lambda x, places: F.max_unpool2d(x, places.long(), 2)), fixed=1),
+        function(lambda x, places: F.max_unpool2d(x, places.long(), (2, 2))), fixed=1),
     Row("BN", "16x256x32x32, SegNet's", "F.batch_norm", normal((16, 256, 32, 32)),
         in_net("BN", 'bn_param { scale_filler { type: "constant" value: 1 } }'), Affine),
     Row("Axpy", "32x256x56x56", "torch, a * x + y",

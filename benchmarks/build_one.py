@@ -32,7 +32,7 @@ def measure(settings: Settings) -> Report:
     for name in timers:
         ratio = times.ratio(name, peer) if peer else None
         report.row(build=name, **{"s": times.median(name), "least": times.least(name), "of the peer": ratio})
-        if peer and name != peer:
+        if ratio is not None and name != peer:
             compared = TARGET if name in targeted(timers) else None
             report.figure(f"cold build, {name} / {peer}", _machine.here("cpu"), ratio, compared)
     left_out = "The peer's time excludes `import torch`; ours is that of the whole make."

@@ -139,7 +139,7 @@ def one(report: Report, settings, case, device, run, shape, arguments, dtype, un
             torchs = [n for n in (TORCH, TORCH + LAST) if n in timers]
             layout = min(torchs, key=lambda name: timers[name]()).removeprefix(TORCH)
             function = compiled(conv_of(nchw))
-            given = [torch.zeros_like(case.reference(*ready[layout]).detach())]
+            given = (torch.zeros_like(case.reference(*ready[layout]).detach()),)
             both_passes(function, ready[layout], given, backward)
         except Exception as error:
             report.notes.append(f"{label}: {COMPILED} is absent: {brief(error)}")

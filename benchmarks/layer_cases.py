@@ -107,7 +107,7 @@ def add(report: Report, times: Times, case, moved: int, what: dict) -> None:
             "eager ours / peer": times.ratio(OURS + EAGER, peer + EAGER) if peer and device == GPU else None,
         }
         report.row(**what, **row)
-        if peer:
+        if ratio is not None:
             aimed = device == "cpu" and case.elementwise and what["run"] == "forward"
             title = f"{what['layer']} {what['case']} {what['dtype']} {what['run']}, ours / {peer}"
             report.figure(title, _machine.here(device), ratio, HOST_TARGET if aimed else None)

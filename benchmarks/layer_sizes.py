@@ -61,18 +61,17 @@ def one(report: Report, layer: str, case, arguments: tuple, count: int) -> None:
     timers = {name: timer(name, c, moved, GPU) for name, c in calls.items()}
     times = in_turns(timers, seconds=0.03)
     peer = next(iter(case.peers), None)
-    report.row(
-        show=False,
-        layer=layer,
-        dtype=str(arguments[0].dtype).removeprefix("torch."),
-        elements=count,
-        us=times.median(OURS) * 1e6,
-        peer=peer,
-        **{
+    report.rows.append(
+        {
+            "layer": layer,
+            "dtype": str(arguments[0].dtype).removeprefix("torch."),
+            "elements": count,
+            "us": times.median(OURS) * 1e6,
+            "peer": peer,
             "GB/s": moved / times.median(OURS) / 1e9,
             "copy_ GB/s": moved / times.median(COPY) / 1e9,
             "peer GB/s": moved / times.median(peer) / 1e9 if peer else None,
             "of copy_": times.ratio(COPY, OURS),
             "ours / peer": times.ratio(OURS, peer) if peer else None,
-        },
+        }
     )

@@ -140,7 +140,8 @@ class Bottleneck(nn.Module):
 
 
 def resnet50_by_hand(side: int) -> nn.Module:
-    made, inputs = [norm_conv(3, 64, 7, 2, 3), nn.MaxPool2d(3, 2, ceil_mode=True)], 64
+    made: list[nn.Module] = [norm_conv(3, 64, 7, 2, 3), nn.MaxPool2d(3, 2, ceil_mode=True)]
+    inputs = 64
     for channels, blocks, stride in RESNET:
         for i in range(blocks):
             made.append(Bottleneck(inputs, channels, stride if i == 0 else 1, i == 0))

@@ -46,7 +46,7 @@ COMPILED_RUNS = (
     ("mobilenet_v2", TRAINING, 64),
 )
 OURS, TORCH, FREE = "ours", "torch", "free"
-NAMES = {nn.ReLU: "relu", nn.ReLU6: "relu6", nn.SiLU: "silu", nn.GELU: "gelu"}
+NAMES: dict[type[nn.Module], str] = {nn.ReLU: "relu", nn.ReLU6: "relu6", nn.SiLU: "silu", nn.GELU: "gelu"}
 LEAST, MEAN = 1.0, 1.25  # to reach: each cell, and the geometric mean of the eager ones
 
 
@@ -105,16 +105,17 @@ def exchanged(model: nn.Module, made: Callable[..., nn.Module], run: str) -> nn.
     for parent in list(model.modules()):
         for name, conv in list(parent.named_children()):
             if isinstance(conv, nn.Conv2d) and conv.groups == conv.in_channels == conv.out_channels > 1:
-                behind = neighbours(parent, int(name)) if run == INFERENCE and name.isdigit() else []
+                behind = []
+                if run == INFERENCE and isinstance(parent, nn.Sequential) and name.isdigit():
+                    behind = neighbours(parent, int(name))
+                    del parent[int(name) + 1 : int(name) + 1 + len(behind)]
                 setattr(parent, name, made(conv, *behind))
-                for _ in behind:
-                    del parent[int(name) + 1]
     return model
 
 
-def neighbours(parent: nn.Module, place: int) -> list[nn.Module]:
-    """The batch norm and the activation behind a layer of an nn.Sequential; nothing if there is no norm."""
-    behind = list(parent)[place + 1 : place + 3] if isinstance(parent, nn.Sequential) else []
+def neighbours(parent: nn.Sequential, place: int) -> list[nn.Module]:
+    """The batch norm and the activation behind a layer; nothing if there is no norm."""
+    behind = list(parent)[place + 1 : place + 3]
     if not behind or not isinstance(behind[0], nn.BatchNorm2d):
         return []
     return behind if type(behind[-1]) in NAMES else behind[:1]
@@ -156,7 +157,7 @@ class _InMemory(torch.autograd.Function):
         return top.detach()
 
     @staticmethod
-    def backward(ctx, top_diff):
+    def backward(ctx, *top_diffs):
         return ctx.bottom_diff.detach(), None, None
 
 
@@ -180,7 +181,7 @@ def row(report: Report, settings: Settings, mode: str, name: str, run: str, batc
             spreads = {f"{contender} spread": times.spread(contender) for contender in times}
             most = times.ratio(TORCH, FREE) if FREE in times else None
             ratio = times.ratio(TORCH, OURS)
-            report.row(show=False, **what, column=column, **seconds, ratio=ratio, most=most, **spreads)
+            report.rows.append({**what, "column": column, **seconds, "ratio": ratio, "most": most, **spreads})
 
 
 def cell(settings: Settings, mode: str, name: str, run: str, batch: int, column: Column):

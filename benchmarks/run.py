@@ -16,6 +16,7 @@ import sys
 import time
 import traceback
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[0] = str(ROOT)  # instead of this folder: `benchmarks` and `layers` are both packages of the root
@@ -24,13 +25,13 @@ import tools  # noqa: E402, F401 (it refuses an old Python)
 from benchmarks import _cases, _machine, _plot, _report  # noqa: E402
 
 
-def benchmarks() -> dict[str, object]:
+def benchmarks() -> dict[str, ModuleType]:
     """Every benchmark by its file's name."""
     names = sorted(f.stem for f in Path(__file__).parent.glob("*.py") if f.stem != "run" and f.stem[0] != "_")
     return {name: importlib.import_module(f"benchmarks.{name}") for name in names}
 
 
-def chosen(available: dict[str, object], only: list[str], layer: str | None) -> dict[str, object]:
+def chosen(available: dict[str, ModuleType], only: list[str], layer: str | None) -> dict[str, ModuleType]:
     """The benchmarks whose group or name is in `only`.
 
     With a layer, only those that measure layers, and those of this layer. For other folders of layers, only those that

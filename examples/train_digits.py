@@ -15,7 +15,6 @@ import hashlib
 import os
 import sys
 import time
-from contextlib import nullcontext
 from pathlib import Path
 
 import torch
@@ -59,8 +58,8 @@ class DigitReader(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         rows = self.filters(images).permute(2, 0, 1, 3).flatten(2)  # [rows, batch, channels * columns]
-        state = None
-        for row in rows:
+        state = self.reader(rows[0])
+        for row in rows[1:]:
             state = self.reader(row, state)
         self.code = self.bottleneck(state[0])
         return self.scores(self.code)
@@ -126,13 +125,13 @@ def parameters_digest(model: nn.Module) -> str:
 
 
 def train(
-    model: nn.Module, group: Group, data: dict, epochs: int, progress: Progress | None
+    model: nn.Module, group: Group, data: dict, epochs: int, progress: Progress
 ) -> dict[str, list[float]]:
     """Train for so many epochs. Returns the figures of each epoch, by name."""
     wrapped, history = group.wrap(model), {"loss": [], "accuracy": []}
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=1e-2)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs)
-    task = progress.add_task("training", total=epochs, text="") if progress else None
+    task = progress.add_task("training", total=epochs, text="")
     for epoch in range(epochs):
         losses = []
         for own in group.batches(len(data["images"]), epoch):
@@ -144,9 +143,8 @@ def train(
         schedule.step()
         history["loss"].append(torch.stack(losses).mean().item())
         history["accuracy"].append(accuracy(model, data["test_images"], data["test_targets"]))
-        if progress:
-            text = f"loss {history['loss'][-1]:.3f}, accuracy {history['accuracy'][-1]:.1%}"
-            progress.update(task, advance=1, text=text)
+        text = f"loss {history['loss'][-1]:.3f}, accuracy {history['accuracy'][-1]:.1%}"
+        progress.update(task, advance=1, text=text)
     return history
 
 
@@ -162,7 +160,7 @@ def plot(
     with torch.no_grad():
         found = model(images[:12]).argmax(1).tolist()
     figure = plt.figure(figsize=(10, 4.5), layout="constrained")
-    way, shown = figure.subfigures(1, 2)
+    ((way, shown),) = figure.subfigures(1, 2, squeeze=False)
     axes = way.subplots()
     epochs = range(1, len(history["loss"]) + 1)
     axes.plot(epochs, history["loss"], color="#d55e00", marker=".", label="loss, training")
@@ -211,9 +209,8 @@ def main(argv: list[str] | None = None) -> float:
             TextColumn("{task.fields[text]}"),
             TimeElapsedColumn(),
         )
-        bar = Progress(*columns, console=console) if group.rank == 0 else nullcontext()
         start = time.perf_counter()
-        with bar as progress:
+        with Progress(*columns, console=console, disable=group.rank > 0) as progress:
             history = train(model, group, data, epochs, progress)
         seconds = time.perf_counter() - start
         after = accuracy(model, data["test_images"], data["test_targets"])
