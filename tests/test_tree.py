@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 from conftest import ROOT
+from support.typed import not_none
 
 
 def sources(*folders: str):
@@ -23,7 +24,7 @@ def test_few_functions_are_longer_than_a_screen():
         f"{file.relative_to(ROOT)}: {node.name}"
         for file in [*sources("layers", "tools", "benchmarks", "tests", "examples"), *ROOT.glob("*.py")]
         for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno >= 50
+        if isinstance(node, ast.FunctionDef) and not_none(node.end_lineno) - node.lineno >= 50
     ]
     assert len(long) <= 3, long
 
