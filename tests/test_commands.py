@@ -34,10 +34,11 @@ def values_in_commands(text: str):
         before = ""
         for part, after in zip(node.values, [*node.values[1:], None], strict=True):
             if isinstance(part, ast.Constant):
-                before += part.value
+                before += str(part.value)
                 continue
+            assert isinstance(part, ast.FormattedValue)
             sentence = re.split(r"[.:;,?!] |\n|` ?", before)[-1]
-            echoed = before.endswith("=") and isinstance(after, ast.Constant) and ECHO.match(after.value)
+            echoed = before.endswith("=") and isinstance(after, ast.Constant) and ECHO.match(str(after.value))
             if COMMAND.search(sentence) and not echoed and not quotes(part.value):
                 yield part.value.lineno, f"{sentence}{{{ast.unparse(part.value)}}}"
             before += "{}"

@@ -10,6 +10,7 @@ from conftest import ROOT, Workshop, make
 from support import python_with_torch
 
 import cuffi
+from cuffi.caffe_layers.provides_ported_layers import Ported
 from cuffi.nets.net.registry import Folders
 
 CAFFE = 'from .._caffe import caffe_layer\n\nOwn = caffe_layer(__name__, "{type}")\n'
@@ -17,12 +18,21 @@ CAFFE = 'from .._caffe import caffe_layer\n\nOwn = caffe_layer(__name__, "{type}
 
 @pytest.fixture
 def both(tmp_path):
-    """Two folders of layers, as LAYERS_DIR lists them."""
+    """Two folders of layers."""
     shops = Workshop(tmp_path / "a"), Workshop(tmp_path / "b")
     for shop in shops:
         shop.folder.mkdir()
-    shops[0].listed = f"{shops[0].folder}:{shops[1].folder}"
     return shops
+
+
+def listed(shops) -> str:
+    return ":".join(str(shop.folder) for shop in shops)
+
+
+def ported(type_name: str, *folders) -> Ported:
+    found = Folders(folders).find(type_name)
+    assert isinstance(found, Ported)
+    return found
 
 
 def test_layers_of_all_folders_are_built_and_are_layers(both):
@@ -38,7 +48,7 @@ def test_layers_of_all_folders_are_built_and_are_layers(both):
         (a.folder / "_runtime").mkdir(),
         (a.folder / "_runtime" / "__init__.py").write_text("raise RuntimeError\n"),
     )
-    done = make("NVCC=", f"LAYERS_DIR={a.listed}", "LAYERS=one two", "libraries")
+    done = make("NVCC=", f"LAYERS_DIR={listed(both)}", "LAYERS=one two", "libraries")
     assert done.returncode == 0, done.stdout + done.stderr
     assert {f.parent.name for shop in both for f in shop.folder.glob("*/_host.abi3.so")} == {"one", "two"}
     # As a bundled one, whatever the current folder of layers is called; of two with one name the first.
@@ -59,7 +69,7 @@ except AttributeError as error:
 from benchmarks._cases import layers_here
 print([folder.name for folder in layers_here()])
 """
-    environment = os.environ | {"LAYERS_DIR": f"{a.listed}:"}
+    environment = os.environ | {"LAYERS_DIR": f"{listed(both)}:"}
     done = python_with_torch.run([sys.executable, "-c", script], env=environment)
     assert done.returncode == 0, done.stderr
     said = done.stdout.splitlines()
@@ -83,21 +93,21 @@ def test_what_make_refuses(both, arguments, said):
     a.layer("one")
     places = {"a": a.folder, "b": b.folder}
     done = make(
-        "-n", "NVCC=", f"LAYERS_DIR={a.listed}", *(x.format(**places) for x in arguments), "libraries"
+        "-n", "NVCC=", f"LAYERS_DIR={listed(both)}", *(x.format(**places) for x in arguments), "libraries"
     )
     assert done.returncode != 0 and said.format(**places) in done.stderr
 
 
 def test_new_layers_go_into_the_first(both):
     a, b = both
-    assert make("new", "LAYER=foo", f"LAYERS_DIR={a.listed}").returncode == 0
+    assert make("new", "LAYER=foo", f"LAYERS_DIR={listed(both)}").returncode == 0
     assert (a.folder / "foo" / "foo.cu").exists() and not list(b.folder.iterdir())
 
 
 def test_the_suite_tests_one_after_the_other(both):
     done = subprocess.run(
         [sys.executable, ROOT / "test.py"],
-        capture_output=True, text=True, env=os.environ | {"LAYERS_DIR": both[0].listed},
+        capture_output=True, text=True, env=os.environ | {"LAYERS_DIR": listed(both)},
     )  # fmt: skip
     assert done.returncode != 0
     assert [f"Nothing is built in {shop.folder}" in done.stderr for shop in both] == [True, True]
@@ -108,22 +118,22 @@ def test_a_nets_layers_are_found(both, monkeypatch):
     for shop, name, type_name in ((a, "own", "Own"), (b, "own", "Own"), (b, "normalize", "Normalize")):
         (shop.folder / name).mkdir()
         (shop.folder / name / "__init__.py").write_text(CAFFE.format(type=type_name))
-    bundled = Folders().find("Normalize").folder
-    monkeypatch.setenv("LAYERS_DIR", both[0].listed)
-    assert Folders().find("Own").folder == a.folder / "own"
-    assert Folders().find("Normalize").folder == b.folder / "normalize" != bundled
-    assert Folders().find("Own").module_name() == "cuffi.own"
-    of_b = Folders([b.folder]).find("Own")
+    bundled = ported("Normalize").folder
+    monkeypatch.setenv("LAYERS_DIR", listed(both))
+    assert ported("Own").folder == a.folder / "own"
+    assert ported("Normalize").folder == b.folder / "normalize" != bundled
+    assert ported("Own").module_name() == "cuffi.own"
+    of_b = ported("Own", b.folder)
     assert of_b.folder == b.folder / "own" and of_b.module_name() != "cuffi.own"
     # A name that is like that of a layer of the toolkit.
     (b.folder / "normalise").mkdir()
     (b.folder / "normalise" / "__init__.py").write_text(CAFFE.format(type="Like"))
-    assert Folders([b.folder]).find("Like").module_name().endswith(".normalise")
+    assert ported("Like", b.folder).module_name().endswith(".normalise")
     # Two folders whose names differ by a mark alone are two packages.
     for mark in "-_":
         (b.folder / f"of{mark}mine" / "own").mkdir(parents=True)
         (b.folder / f"of{mark}mine" / "own" / "__init__.py").write_text(CAFFE.format(type="Own"))
-    of_marks = [Folders([b.folder / f"of{mark}mine"]).find("Own") for mark in "-_-"]
+    of_marks = [ported("Own", b.folder / f"of{mark}mine") for mark in "-_-"]
     first, second, again = (own.module_name() for own in of_marks)
     assert first == again != second
     monkeypatch.setenv("LAYERS_DIR", f"{a.folder}/nosuch")

@@ -133,7 +133,7 @@ def opened_by_the_system_s_encoding(tree: ast.Module) -> list[int]:
         named = {word.arg: word.value for word in node.keywords}
         if name == "open" and (isinstance(of, ast.Name) or ast.unparse(of) in ("io.open", "gzip.open")):
             mode = named.get("mode", node.args[1] if len(node.args) > 1 else ast.Constant("r"))
-            text = not (isinstance(mode, ast.Constant) and "b" in mode.value)
+            text = not (isinstance(mode, ast.Constant) and "b" in str(mode.value))
             if text and "encoding" not in named and isinstance(mode, ast.Constant):
                 found.append(node.lineno)
         first = {"read_text": 0, "write_text": 1}.get(name)

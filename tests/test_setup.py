@@ -75,14 +75,14 @@ def test_the_kernels_need_the_nets_of_the_same_version(kernels_wheel, nets_wheel
     """From a checkout they are the checkout's own, so no index is needed."""
     kernels, nets = metadata_of(kernels_wheel), metadata_of(nets_wheel)
     assert kernels["Version"] == nets["Version"] == cuffi.__version__
-    assert f"cuffi-nets @ {NETS.as_uri()}" in kernels.get_all("Requires-Dist")
+    assert f"cuffi-nets @ {NETS.as_uri()}" in kernels.get_all("Requires-Dist", [])
 
 
 def test_one_command_installs_both_from_a_checkout(tmp_path, kernels_wheel):
     """pip resolves what `pip install .` would: of the two, only this checkout's files."""
     report = tmp_path / "report.json"
     done = pip("install", "--dry-run", "--no-build-isolation", "--no-index", "--ignore-installed", "--no-deps",
-               "--report", str(report), *metadata_of(kernels_wheel).get_all("Requires-Dist")[:1])  # fmt: skip
+               "--report", str(report), *metadata_of(kernels_wheel).get_all("Requires-Dist", [])[:1])  # fmt: skip
     assert done.returncode == 0, done.stderr
     (found,) = json.loads(report.read_text())["install"]
     assert found["metadata"]["name"] == "cuffi-nets" and found["download_info"]["url"] == NETS.as_uri()

@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 from conftest import ROOT
+from support.typed import not_none
 from test_walls import room_of
 
 
@@ -21,9 +22,9 @@ def test_no_file_of_tests_is_long():
 
 def lines_of(function: ast.FunctionDef) -> int:
     """The lines of a function without its docstring."""
-    body, count = function.body, function.end_lineno - function.lineno + 1
+    body, count = function.body, not_none(function.end_lineno) - function.lineno + 1
     text = body[0] if ast.get_docstring(function) else None
-    return count - (text.end_lineno - text.lineno + 1 if text else 0)
+    return count - (not_none(text.end_lineno) - text.lineno + 1 if text else 0)
 
 
 def test_few_functions_are_longer_than_a_screen():
@@ -139,6 +140,6 @@ def test_each_module_has_a_name_of_its_own():
     for file in sources("cuffi", "tools"):
         name = str(file.relative_to(ROOT))
         if file.stem not in ("__init__", "__main__") and not name.startswith(OF_TYPES):
-            seen.setdefault((room_of(name), file.stem), []).append(name)
+            seen.setdefault((not_none(room_of(name)), file.stem), []).append(name)
     alike = [names for (_, stem), names in seen.items() if len(names) > 1 and stem not in OF_THE_PACKAGE]
     assert len(seen) > 200 and not alike

@@ -9,6 +9,7 @@ import sys
 import pytest
 from conftest import ROOT
 from support import python_with_torch
+from support.typed import not_none
 
 import cuffi
 
@@ -90,7 +91,7 @@ def target_of(name: str) -> str | None:
 
 def wrong_imports(file: str, text: str) -> list[str]:
     """The imports of a file that its room may not have."""
-    room = room_of(file)
+    room = not_none(room_of(file))
     targets = {name: target_of(name) for name in imported(file, text)}
     rooms = {name: room_of(target) for name, target in targets.items() if target}
     return [f"{file}: {name} ({of})" for name, of in rooms.items() if of != room and of not in KNOWS[room]]
@@ -147,7 +148,8 @@ def test_no_include_points_up():
         text = (ROOT / file).read_text(errors="replace")
         names = re.findall(r"""^\s*#\s*include\s*[<"]([^>"]+)""", text, re.M)
         beside = (name for name in names if not (ROOT / file).parent.joinpath(name).exists())
-        may = {room_of(file), *KNOWS[room_of(file)]}
+        room = not_none(room_of(file))
+        may = {room, *KNOWS[room]}
         for name in beside:
             wing = owners.get(name) or next((wing for wing in WINGS if f"/{wing}/" in name), None)
             wrong += [f"{file}: {name}"] if wing and wing not in may else []

@@ -26,7 +26,7 @@ class Around(torch.nn.Module):
 
 def test_a_module_is_one_node_of_torch_fx():
     class Tracer(torch.fx.Tracer):
-        def is_leaf_module(self, module, name):
+        def is_leaf_module(self, m, module_qualified_name):
             return False
 
     around = Around()

@@ -14,6 +14,7 @@ import pytest
 import torch
 from conftest import ROOT, make
 from cuffi.sigmoid import layer, sigmoid
+from support.typed import not_none
 
 from cuffi.runtime import extension
 
@@ -41,7 +42,7 @@ def test_a_call_costs_little_more_than_torchs(api, bar):
         ),
     }
     if api == "attributes":
-        extension._call.configure(known | {"exchange_api": None})
+        not_none(extension._call).configure(known | {"exchange_api": None})
     sigmoid.operator.short.clear()
     try:
         for ours, torchs in pairs.values():
@@ -49,7 +50,7 @@ def test_a_call_costs_little_more_than_torchs(api, bar):
         assert sigmoid.operator.short.plans()
         ratios = {name: least(ours) / least(torchs) for name, (ours, torchs) in pairs.items()}
     finally:
-        extension._call.configure(known)
+        not_none(extension._call).configure(known)
     assert max(ratios.values()) < bar, ratios
 
 
@@ -114,7 +115,7 @@ def test_a_call_takes_few_instructions(tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     parts = [(tmp_path / f"counts.{i}").read_text() for i in range(1, 6)]
     ours, launcher, torchs, both, torchs_both = [
-        int(re.search(r"^summary: (\d+)", p, re.M)[1]) for p in parts
+        int(not_none(re.search(r"^summary: (\d+)", p, re.M))[1]) for p in parts
     ]
     ratios = {"sigmoid": ours / torchs, "launcher": launcher / torchs, "with backward": both / torchs_both}
     assert all(ratios[name] < bar for name, bar in BARS.items()), ratios

@@ -7,6 +7,7 @@ import pytest
 from google.protobuf import text_format
 from google.protobuf.text_encoding import CUnescape
 from google.protobuf.wrappers_pb2 import Int64Value, StringValue
+from support.typed import not_none
 from support.zoo import raises
 
 from cuffi.base import CaffeValueError
@@ -52,7 +53,7 @@ WANTED = [
 def test_a_text_as_a_tree_and_back():
     tree = parse(TEXT)
     assert told(tree) == WANTED and told(parse(render(tree))) == WANTED
-    layer = tree.node("layer")
+    layer = not_none(tree.node("layer"))
     assert (layer.line, layer.values("top"), layer.value("top"), tree.value("name")) == (
         2,
         ["x", "y"],

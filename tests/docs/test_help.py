@@ -70,7 +70,7 @@ def test_a_layers_module_says_what_it_computes(folder):
 def test_a_caffe_layers_help_has_formula_blobs_and_paper(folder):
     module = importlib.import_module(f"cuffi.{folder}")
     (cls,) = (o for o in vars(module).values() if inspect.isclass(o) and issubclass(o, torch.nn.Module))
-    text = inspect.getdoc(cls)
+    text = inspect.getdoc(cls) or ""
     assert not [
         word for word in ("top", "=", "Bottom", "Top:", "Written from", "_param:") if word not in text
     ], text

@@ -54,7 +54,7 @@ def listed() -> list[str]:
     return [n for n in names if n and (ROOT / n).is_file() and not n.startswith("tests/fixtures/")]
 
 
-def found_in_texts(pattern: str):
+def found_in_texts(pattern: str | re.Pattern[str]):
     """(place, line, match) in the project's own texts. The CHANGELOG tells what names were."""
     files = [n for n in listed() if (ROOT / n).suffix in TEXTS and n != "CHANGELOG.md"]
     if not files:

@@ -11,6 +11,7 @@ import pytest
 import torch
 from conftest import FOLDERS, ROOT
 from support.halves import assert_same_floats, interesting_floats
+from support.typed import not_none
 
 from tools.cuda.for_nvcc import NvccRewriter
 from tools.cuda.rewrite import rewrite
@@ -357,7 +358,7 @@ def test_addresses_lead_to_the_users_file(kernels_folder):
     listing = subprocess.run(
         ["nm", "-C", kernels_folder / "barriers" / "_host.abi3.so"], capture_output=True, text=True
     ).stdout
-    address = re.search(r"^(\w+) [tT] barriers_tree_sum$", listing, re.M)[1]
+    address = not_none(re.search(r"^(\w+) [tT] barriers_tree_sum$", listing, re.M))[1]
     command = ["addr2line", "-e", kernels_folder / "barriers" / "_host.abi3.so", address]
     path, _, line = subprocess.run(command, capture_output=True, text=True).stdout.strip().rpartition(":")
     assert path == str(source)

@@ -15,7 +15,7 @@ PYTHON = sys.executable
 
 
 def ran(code: str, tmp_path, **limits):
-    return run(PYTHON, ["-c", code], Limits(**limits), tmp_path)
+    return run(Path(PYTHON), ["-c", code], Limits(**limits), tmp_path)
 
 
 def test_status_output_and_errors(tmp_path):

@@ -5,6 +5,7 @@ import torch
 from cuffi.depthwise_conv import DepthwiseConv2d, depthwise_conv2d, depthwise_conv_norm
 from cuffi.depthwise_conv.cases import ACTIVATED
 from support.points import DEVICES
+from support.typed import not_none
 from torch import nn
 from torch.nn.functional import batch_norm, conv2d, relu6, unfold
 
@@ -102,7 +103,11 @@ def test_a_norm_behind_it(device, layout, bias, affine):
     layer(x).sum().backward()
     assert layer.weight.grad is not None and norm.num_batches_tracked == 1
     layer.eval()
-    for change in (lambda: None, lambda: norm.running_var.mul_(3), lambda: layer.weight.data.neg_()):
+    for change in (
+        lambda: None,
+        lambda: not_none(norm.running_var).mul_(3),
+        lambda: layer.weight.data.neg_(),
+    ):
         change()
         torch.testing.assert_close(layer(x), wanted())
         with torch.no_grad():

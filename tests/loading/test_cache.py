@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 import torch
@@ -89,7 +89,7 @@ def test_a_library_that_was_tampered_with_is_built_again(kept):
 
 
 def test_a_broken_record_is_no_hit(kept):
-    entry = Entry("fills", kept.name.removeprefix("fills-"), "fills")
+    entry = Entry("fills", kept.name.removeprefix("fills-"), PurePosixPath("fills"))
     assert entry.is_complete()
     for content in ("", "{", "{}", "[]", "[1]", '{"_host.abi3.so": 1}', '{"gone": ""}'):
         (kept / "complete").write_text(content)

@@ -1,8 +1,13 @@
 """C++ declarations from torch's schemas."""
 
 import pytest
+from support.typed import not_none
 
 from cuffi.old_torch import aten_declarations as declarations
+
+
+def declared(schema: str) -> declarations.Declared:
+    return not_none(declarations.declared(schema))
 
 
 def test_a_method_and_a_function():
@@ -15,7 +20,7 @@ def test_a_method_and_a_function():
 
 
 def test_the_four_options_are_one():
-    found = declarations.declared(
+    found = declared(
         "aten::ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
         "Device? device=None, bool? pin_memory=None) -> Tensor"
     )
@@ -36,7 +41,7 @@ def test_the_four_options_are_one():
     ],
 )
 def test_defaults(schema, parameter):
-    assert declarations.declared(schema).parameters[1] == parameter
+    assert declared(schema).parameters[1] == parameter
 
 
 @pytest.mark.parametrize(
@@ -58,7 +63,7 @@ def test_no_operation_of_torchscript():
 
 
 def test_an_out_is_first_in_cpp():
-    found = declarations.declared("aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)")
+    found = declared("aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)")
     assert found.name == "mm_out" and found.names == ["out", "self", "mat2"]
     text = declarations.text_of({"mm_out"})
     assert "inline const Tensor& mm_out(const Tensor& out_, const Tensor& self_, const Tensor& mat2_)" in text
@@ -66,10 +71,8 @@ def test_an_out_is_first_in_cpp():
 
 
 def test_several_results():
-    assert (
-        declarations.declared("aten::f(Tensor self) -> (Tensor, int)").result == "std::tuple<Tensor, int64_t>"
-    )
-    assert declarations.declared("aten::f(Tensor self) -> ()").result == "void"
+    assert declared("aten::f(Tensor self) -> (Tensor, int)").result == "std::tuple<Tensor, int64_t>"
+    assert declared("aten::f(Tensor self) -> ()").result == "void"
 
 
 def test_names():

@@ -8,6 +8,7 @@ import weakref
 import numpy as np
 import pytest
 import torch
+from torch._prims_common import suggest_memory_format
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 
@@ -69,7 +70,7 @@ def test_how_a_tensor_lies_in_memory(values):
                 dense, suggested = values.layout(z)
                 assert dense == torch.ops.aten.is_non_overlapping_and_dense(z), (z.shape, z.stride())
                 if z.numel():
-                    wanted = torch._prims_common.suggest_memory_format(z)
+                    wanted = suggest_memory_format(z)
                     assert formats[suggested] == wanted, (z.shape, z.stride())
 
 

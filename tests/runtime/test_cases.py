@@ -73,8 +73,8 @@ def test_a_run_compares_gradients_too(factor, right):
             return x.sin()
 
         @staticmethod
-        def backward(ctx, diff):
-            return factor * diff * ctx.saved_tensors[0].cos()
+        def backward(ctx, *diffs):
+            return factor * diffs[0] * ctx.saved_tensors[0].cos()
 
     def sine(x):
         return Sine.apply(x)
@@ -89,7 +89,7 @@ def test_a_run_compares_gradients_too(factor, right):
 
 def test_what_is_supported():
     layer = SimpleNamespace(dtypes=(torch.float32,), backends=lambda: ["host"])
-    caffe = caffe_case("own", lambda: None, lambda x: x, INPUTS)
+    caffe = caffe_case("own", torch.nn.Identity, lambda x: x, INPUTS)
     assert CASE.supports(layer, "cpu", torch.float32) and not CASE.supports(layer, "cpu", torch.float64)
     assert not CASE.supports(layer, "cuda", torch.float32)
     assert caffe.supports(layer, "cpu", torch.float32, kernels=True)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from cuffi.depthwise_conv import depthwise_conv, depthwise_conv2d
 from cuffi.sigmoid import sigmoid
+from torch._dynamo.testing import CompileCounter
 from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
@@ -107,9 +108,9 @@ class Seen(TorchFunctionMode):
         super().__init__()
         self.names = []
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        self.names.append(str(function))
-        return function(*args, **(kwargs or {}))
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
 
 
 class Dispatched(TorchDispatchMode):
@@ -117,9 +118,9 @@ class Dispatched(TorchDispatchMode):
         super().__init__()
         self.names = []
 
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        self.names.append(str(function))
-        return function(*args, **(kwargs or {}))
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
 
 
 @pytest.mark.parametrize("mode", [Seen, Dispatched])
@@ -231,7 +232,7 @@ def test_wrong_calls_are_torchs_own_errors():
 
 def test_a_batch_that_varies_is_compiled_once():
     torch.compiler.reset()
-    count = torch._dynamo.testing.CompileCounter()
+    count = CompileCounter()
     step = torch.compile(lambda x: sigmoid(x) + 1, backend=count, fullgraph=True, dynamic=True)
     for size in (3, 4, 7, 3):
         x = torch.rand(size, 2)

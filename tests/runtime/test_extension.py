@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy
 import pytest
 import torch
-from conftest import LAYERS
 from cuffi.depthwise_conv import depthwise_conv, depthwise_conv2d, depthwise_conv_backward
 from cuffi.elementwise_mult import elementwise_mult
 from cuffi.round import round_ste
 from cuffi.sigmoid import layer as sigmoid_layer
 from cuffi.sigmoid import sigmoid
 from support import python_with_torch
+from support.points import LAYERS
+from support.typed import not_none
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -51,7 +52,7 @@ def test_a_plan_runs_no_python(monkeypatch):
     assert torch.allclose(sigmoid(x), torch.sigmoid(x)) and not went
     x.requires_grad_()
     sigmoid(x).sum().backward()
-    assert torch.allclose(x.grad, torch.sigmoid(x) * (1 - torch.sigmoid(x))) and not went
+    assert torch.allclose(not_none(x.grad), torch.sigmoid(x) * (1 - torch.sigmoid(x))) and not went
     sigmoid(torch.rand(4, 6))
     assert len(went) == 1
 
@@ -157,13 +158,13 @@ def test_a_result_is_nobody_elses():
 
 def test_modes_see_the_call():
     class Sees(TorchDispatchMode):
-        def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
-            seen.append(operation)
-            return operation(*args, **(kwargs or {}))
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
 
     class Functions(TorchFunctionMode):
-        def __torch_function__(self, function, types, args=(), kwargs=None):
-            return function(*args, **(kwargs or {}))
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
 
     seen, x = [], torch.rand(4, 5)
     with Sees():
@@ -206,7 +207,7 @@ def test_autocast_after_a_plan():
             assert top.dtype == torch.bfloat16
             assert depthwise_conv2d(x.bfloat16(), w.detach().bfloat16()).dtype == torch.bfloat16
         top.float().sum().backward()
-        assert depthwise_conv2d(x, w).dtype == torch.float32 and w.grad.dtype == torch.float32
+        assert depthwise_conv2d(x, w).dtype == torch.float32 and not_none(w.grad).dtype == torch.float32
         with torch.autocast("cpu", dtype=torch.bfloat16):
             assert sigmoid(torch.rand(4, 5)).dtype == torch.float32
             assert elementwise_mult(x, x.bfloat16()).dtype == torch.float32

@@ -6,6 +6,7 @@ import pydoc
 import re
 import sys
 import threading
+from collections.abc import Callable
 
 import numpy
 import pytest
@@ -52,7 +53,7 @@ def test_a_notebook_shows_what_a_c_function_takes():
             assert next(iter(parameters)) == first and {"num", "stride_h"} <= set(parameters)
             assert not {"dtype", "weight_dtype", "stream"} & set(parameters)  # they are filled in
             assert call.__name__ == function and f"layer {layer.name}" in call.__doc__
-            assert call.__doc__.splitlines()[0] in pydoc.render_doc(call, renderer=pydoc.plaintext)
+            assert call.__doc__.splitlines()[0] in pydoc.plain(pydoc.render_doc(call))
 
 
 def leaky(x):
@@ -164,7 +165,7 @@ def freed(x):
 
 
 # (the arguments, what the error says; None if the call is right).
-DOUBTS = {
+DOUBTS: dict[str, tuple[Callable[..., tuple], str | None]] = {
     "subclass": (top(lambda x: x.as_subclass(Subclass)), None),
     "wrong dtype": (top(lambda x: x.double()), "top: expected float32, got .* float64"),
     "integers": (top(lambda x: x.int()), "top: expected float32, got .* int32"),

@@ -94,10 +94,10 @@ def right(kind: str, value):
         return None
     sized = {"unsigned": ctypes.c_uint, "unsigned char": ctypes.c_ubyte, "signed char": ctypes.c_byte,
              "unsigned long long": ctypes.c_ulonglong, "long unsigned int": ctypes.c_ulong}  # fmt: skip
-    kind = sized.get(kind) or getattr(
+    number_type = sized.get(kind) or getattr(
         ctypes, f"c_{kind.removesuffix('_t')}" if kind != "size_t" else "c_size_t"
     )
-    return float(number) if kind(number).value == number else None
+    return float(number) if number_type(number).value == number else None
 
 
 VALUES = [0, 1, -1, 2, 127, 128, 255, 256, 2**15, 2**16, 2**31 - 1, 2**31, 2**32, -2**31, -2**31 - 1, 2**63 - 1, 2**63,
@@ -115,7 +115,8 @@ def test_numbers(numbers, place):
     """Each C type, at its limits and beyond them."""
     for value in VALUES:
         top = torch.full((len(KINDS),), -7.0, dtype=torch.float64)
-        given, wanted = [1] * len(KINDS), right(KINDS[place], value)
+        wanted = right(KINDS[place], value)
+        given: list[object] = [1] * len(KINDS)
         given[place] = value
         if wanted is None:
             with pytest.raises((TypeError, ValueError), match=rf"^numbers: n{place}: expected "):

@@ -2,6 +2,7 @@
 
 import copy
 import io
+from typing import Any
 
 import pytest
 import torch
@@ -130,9 +131,9 @@ def test_a_mode_sees_the_launch():
     names = []
 
     class Seen(TorchDispatchMode):
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-            names.append(str(function))
-            return function(*args, **(kwargs or {}))
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            names.append(str(func))
+            return func(*args, **(kwargs or {}))
 
     with Seen():
         found = launched(torch.zeros(3))
@@ -141,7 +142,9 @@ def test_a_mode_sees_the_launch():
 
 
 def test_a_subclass_sees_the_launch():
-    class Wrapped(torch.Tensor):
+    plain: Any = torch.Tensor  # to its type, the first parameter of __torch_dispatch__ is the instance
+
+    class Wrapped(plain):
         @staticmethod
         def __new__(cls, inner):
             return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
@@ -150,9 +153,9 @@ def test_a_subclass_sees_the_launch():
             self.inner = inner
 
         @classmethod
-        def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
             args = [a.inner if isinstance(a, cls) else a for a in args]
-            found = function(*args, **(kwargs or {}))
+            found = func(*args, **(kwargs or {}))
             return cls(found) if isinstance(found, torch.Tensor) else found
 
     assert torch.equal(launched(Wrapped(torch.zeros(3))).inner, torch.full((3,), 1.5))

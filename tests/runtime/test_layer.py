@@ -6,10 +6,11 @@ import io
 import operator
 import pickle
 import re
+from typing import Any
 
 import pytest
 import torch
-from conftest import ROOT
+from support.workshop import ROOT
 
 from cuffi.runtime import CaffeRuntimeError
 from cuffi.runtime.layer import launcher_of
@@ -84,7 +85,7 @@ def test_a_module_that_holds_a_layer_is_copied_and_pickled(name):
     torch.save(module, file)
     averaged = torch.optim.swa_utils.AveragedModel(module)
     averaged.update_parameters(module)
-    copies = [
+    copies: list[Any] = [
         copy.copy(module), copy.deepcopy(module), pickle.loads(pickle.dumps(module)), averaged.module,
         torch.load(io.BytesIO(file.getvalue()), weights_only=False),
     ]  # fmt: skip

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import FOLDERS, LAYERS, LAYERS_DIR
+from support.points import FOLDERS, LAYERS, LAYERS_DIR
 from support.workshop import TINY
 
 import build_ffi

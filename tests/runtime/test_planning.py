@@ -9,6 +9,7 @@ import pytest
 import torch
 from cuffi.sigmoid import layer as sigmoid_layer
 from cuffi.sigmoid import sigmoid
+from support.typed import not_none
 from support.workshop import Fork
 from torch import Tensor
 
@@ -29,9 +30,10 @@ def exchanged(monkeypatch):
 
     # As if there were two.
     changed = {"exchange_device": exchange, "device_count": lambda: 2}
-    extension._call.configure(extension.of_torch() | changed)
+    call = not_none(extension._call)
+    call.configure(extension.of_torch() | changed)
     yield asked
-    extension._call.configure(extension.of_torch())
+    call.configure(extension.of_torch())
 
 
 @pytest.fixture
@@ -46,7 +48,7 @@ def planned():
 
 
 def empty_plan(device_type: int, device: int, allocations: tuple = ()):
-    return extension._call.Plan(
+    return not_none(extension._call).Plan(
         device_type=device_type,
         device=device,
         allocations=allocations,

@@ -2,6 +2,8 @@
 
 import re
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -89,9 +91,19 @@ def toolkit():
     return Toolkit()
 
 
+@dataclass
+class Port:
+    """The tool, run without a build: a call gives what it printed."""
+
+    folder: Path  # of layers
+    run: Callable[..., str]
+
+    def __call__(self, *arguments, **options) -> str:
+        return self.run(*arguments, **options)
+
+
 @pytest.fixture
-def port(fork, tmp_path, toolkit, monkeypatch, capfd):
-    """Run the tool without a build; what it printed, and the folder of layers."""
+def port(fork, tmp_path, toolkit, monkeypatch, capfd) -> Port:
     (tmp_path / "mine").mkdir()
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(tool, "Toolkit", lambda: toolkit)
@@ -107,8 +119,7 @@ def port(fork, tmp_path, toolkit, monkeypatch, capfd):
         assert not said.err and status == int(fails), said.err + said.out
         return said.out
 
-    run.folder = tmp_path / "mine"
-    return run
+    return Port(tmp_path / "mine", run)
 
 
 def names(folder: Path) -> set[str]:

@@ -45,10 +45,10 @@ class OperatorCalls(TorchDispatchMode):
         super().__init__()
         self.namespace, self.calls = namespace, []
 
-    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
-        if op.namespace == self.namespace:
-            self.calls.append((op, args))
-        return op(*args, **(kwargs or {}))
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func.namespace == self.namespace:
+            self.calls.append((func, args))
+        return func(*args, **(kwargs or {}))
 
 
 def operator_calls(point: Point):

@@ -25,7 +25,8 @@ def data(*shape: int) -> np.ndarray:
 def reference(net, x: torch.Tensor) -> dict[str, torch.Tensor]:
     """The blobs, computed by torch."""
     weights = {name: [torch.from_numpy(p.data.copy()) for p in params] for name, params in net.params.items()}
-    blobs = {"data": x, "conv0": functional.conv2d(x, *weights["conv"])}
+    weight, bias = weights["conv"]
+    blobs = {"data": x, "conv0": functional.conv2d(x, weight, bias)}
     blobs["conv"] = blobs["conv0"].relu()
     blobs["pool"] = functional.avg_pool2d(blobs["conv"], 2)
     blobs["ip"] = functional.linear(blobs["pool"].flatten(1), *weights["ip"])

@@ -23,6 +23,7 @@ import tempfile
 import threading
 import traceback
 import types
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +33,7 @@ _SHARED = "PYTHON_WITH_TORCH"  # in the environment: the folder of the server th
 
 
 def run(
-    command: list, cwd: Path = ROOT, env: dict | None = None, timeout: float = 300
+    command: Sequence[str | Path], cwd: Path = ROOT, env: dict | None = None, timeout: float = 300
 ) -> subprocess.CompletedProcess:
     """The command's status, what it printed, and its errors.
 
@@ -40,7 +41,7 @@ def run(
         command: after this Python -c and a script, -m and a module, or a file, and the arguments of these.
         env: this process's if nothing is said.
     """
-    python, *words = map(os.fspath, command)
+    python, *words = (os.fspath(word) for word in command)
     assert python == sys.executable
     with (
         open(os.devnull) as nothing,
@@ -110,7 +111,7 @@ def _server(of_process: int) -> str:
             command,
             env=environment,
             pass_fds=[listener.fileno()],
-            stdin=theirs,
+            stdin=theirs.fileno(),
             cwd="/",
             start_new_session=True,
         )
@@ -184,7 +185,7 @@ def become(message: bytes, files: list[int]) -> None:
     except BaseException:
         traceback.print_exc()
     finally:
-        threading._shutdown()
+        vars(threading)["_shutdown"]()  # private: types do not have it
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()

@@ -1,6 +1,6 @@
 """How long each folder of tests takes: the whole suite compares with tests/seconds.txt, and says which folder grew."""
 
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +30,8 @@ class Seconds:
     """A plugin of pytest. `--seconds` writes what the folders took to tests/seconds.txt."""
 
     def __init__(self, writes: bool):
-        self.writes, self.took = writes, Counter()
+        self.writes = writes
+        self.took: dict[str, float] = defaultdict(float)
 
     def pytest_runtest_logreport(self, report):
         parts = Path(report.nodeid.partition("::")[0]).parts

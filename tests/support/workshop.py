@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import torch
@@ -24,9 +24,15 @@ ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "tests" / "fixtures"
 
 
-def make(
-    *arguments: str, timeout: float = 120, with_torch: bool = False, **environment
-) -> subprocess.CompletedProcess:
+class Made(subprocess.CompletedProcess):
+    """A run of make."""
+
+    @property
+    def output(self) -> str:
+        return self.stdout + self.stderr
+
+
+def make(*arguments: str, timeout: float = 120, with_torch: bool = False, **environment) -> Made:
     """Run make in the toolkit's folder, with this Python.
 
     Args:
@@ -41,7 +47,7 @@ def make(
         if k not in ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "LAYERS_DIR")
     }
     given = above | {"PWD": str(ROOT)} | environment
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=given)
+    return Made(**vars(subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=given)))
 
 
 CXX = os.environ.get("CXX", "g++")
@@ -70,7 +76,7 @@ def settings_here() -> list[str]:
 
 
 @contextlib.contextmanager
-def locked(file: Path) -> Iterator[None]:
+def locked(file: Path) -> Generator[None]:
     """One worker of the run at a time."""
     with open(file, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -228,10 +234,8 @@ class Workshop:
             else [*own, "NVCC=", *arguments]
         )
 
-    def make(self, *arguments: str, **options) -> subprocess.CompletedProcess:
-        done = make(*self.settings(*(arguments or ("libraries",))), **options)
-        done.output = done.stdout + done.stderr
-        return done
+    def make(self, *arguments: str, **options) -> Made:
+        return make(*self.settings(*(arguments or ("libraries",))), **options)
 
     def build(self, *arguments: str, **options) -> str:
         """Runs make, which must succeed; returns its output."""

@@ -1,6 +1,7 @@
 """The bottoms of a Caffe layer: which are converted, and which are refused."""
 
 import torch
+from support.typed import not_none
 from support.zoo import grads, raises
 
 from cuffi.caffe_layers.call.bottoms import dtype_of, site_of
@@ -50,7 +51,7 @@ def test_autocast(zoo):
         y = m(half)
     assert y.dtype == torch.float32
     y.sum().backward()
-    assert half.grad.dtype == torch.bfloat16
+    assert not_none(half.grad).dtype == torch.bfloat16
 
 
 def test_bottoms_have_no_names(zoo, place):

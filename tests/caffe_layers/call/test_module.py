@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from support.typed import not_none
 from support.zoo import FILLER, grads, raises
 from torch import Tensor
 
@@ -221,7 +222,7 @@ def test_modes_and_subclasses(zoo):
         fresh(x)
     y = torch.randn(3, requires_grad=True)
     fresh(y).sum().backward()
-    assert y.grad.tolist() == [1, 1, 1]
+    assert not_none(y.grad).tolist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize("made", ["call", "setup", "state_dict"])

@@ -10,21 +10,25 @@ from cuffi.psroi_pooling import PSROIPooling
 from cuffi.runtime import CaffeRuntimeError
 
 
-@pytest.fixture(params=["cpu", "kernels", "cuda"])
-def place(request):
-    """A function that moves a module to its device and mode: CPU code, kernels on the host, or a GPU."""
-    if request.param == "cuda" and not torch.cuda.is_available():
-        pytest.skip("no GPU")
+class Place:
+    """Gives a module its mode and names its device: CPU code, kernels on the host, or a GPU."""
 
-    def put(module):
-        backend = "cuda" if request.param == "cuda" else "host"
-        if backend not in module.layer.backends():
-            pytest.skip(f"{module.layer.name} is not built for {backend}")
-        module.mode = {"cpu": "cpu", "kernels": "gpu", "cuda": None}[request.param]
+    def __init__(self, name: str):
+        self.mode = {"cpu": "cpu", "kernels": "gpu", "cuda": None}[name]
+        self.device, self.backend = ("cuda", "cuda") if name == "cuda" else ("cpu", "host")
+
+    def __call__(self, module):
+        if self.backend not in module.layer.backends():
+            pytest.skip(f"{module.layer.name} is not built for {self.backend}")
+        module.mode = self.mode
         return module
 
-    put.device = "cuda" if request.param == "cuda" else "cpu"
-    return put
+
+@pytest.fixture(params=["cpu", "kernels", "cuda"])
+def place(request) -> Place:
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    return Place(request.param)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

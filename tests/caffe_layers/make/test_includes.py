@@ -1,6 +1,7 @@
 """Includes of forks that do not name a file of the layer."""
 
 import pytest
+from support.typed import not_none
 
 from cuffi.caffe_layers.make.includes import CUDA_NAMES, ELSEWHERE, HEADERS_HERE, NOTHING, spelled_here
 
@@ -27,8 +28,8 @@ def test_which_names_are_known(include, is_nothing, is_cudas):
 
 
 def test_a_library_of_cudas_is_told_from_its_plain_headers():
-    assert CUDA_NAMES.match("curand.h")["library"] == "curand"
-    assert CUDA_NAMES.match("vector_types.h")["library"] is None
+    assert not_none(CUDA_NAMES.match("curand.h"))["library"] == "curand"
+    assert not_none(CUDA_NAMES.match("vector_types.h"))["library"] is None
 
 
 @pytest.mark.parametrize(

@@ -73,11 +73,9 @@ def program(library):
     loaded = ctypes.CDLL(str(library))
     ffi = cffi.FFI()
     ffi.cdef((ROOT / "cuffi/caffe_layers/include/caffe/layer_record.h").read_text())
-    loaded.host_services = services.Services(ffi, ffi.dlopen(None), cuda=False)
+    host = services.Services(ffi, ffi.dlopen(None), cuda=False)
     loaded.zoo.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_char_p)]
-    return lambda *paths: loaded.zoo(
-        loaded.host_services.address, (ctypes.c_char_p * len(paths))(*map(os.fsencode, paths))
-    )
+    return lambda *paths: loaded.zoo(host.address, (ctypes.c_char_p * len(paths))(*map(os.fsencode, paths)))
 
 
 CAGE = {"width": -1, "bars": "default", "animals": ["lion", ""], "inner": {"width": 3}}

@@ -5,8 +5,8 @@ import re
 
 import pytest
 import torch
-from conftest import ROOT, make
 from support.fork import BLOB, BLOB_CPP, CLASS, SOURCE, names
+from support.workshop import ROOT, make
 
 from cuffi.runtime.cases import load_package
 

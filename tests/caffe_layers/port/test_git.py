@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.typed import not_none
 
 from cuffi.caffe_layers.port.branches import elsewhere
 from cuffi.caffe_layers.port.git import repository_of
@@ -13,8 +14,8 @@ from cuffi.caffe_layers.port.write_folder import git_of
 
 def git(folder, *command: str) -> str:
     identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"]
-    command = ["git", "-C", str(folder), *identity, *command]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    words = ["git", "-C", str(folder), *identity, *command]
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def made(folder: Path, *options: str) -> Path:
@@ -46,7 +47,7 @@ def folder(request, tmp_path_factory):
 
 
 def test_it_reads_what_git_reads(folder):
-    read = repository_of(folder / "src")
+    read = not_none(repository_of(folder / "src"))
     assert read.top == folder and read.head() == git(folder, "rev-parse", "HEAD")
     assert set(read.files()) == set(git(folder, "ls-files", "-z").strip("\0").split("\0"))
     shown = git(folder, "for-each-ref", "--format=%(refname) %(objectname)").splitlines()
@@ -96,7 +97,7 @@ def hostile(request, tmp_path):
 
 def test_nothing_that_the_configuration_names_is_run(hostile):
     folder, trace = hostile
-    assert repository_of(folder).head() and "a.cpp" in git_of(str(folder))[0]
+    assert not_none(repository_of(folder)).head() and "a.cpp" in git_of(str(folder))[0]
     elsewhere(folder, "B")
     assert not trace.exists()
 

@@ -6,8 +6,8 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import make
 from support.fork import names
+from support.workshop import make
 
 from cuffi.caffe_layers.make.prepare import forwards
 from tools.cuda.layer_folder import LayerFolder

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from conftest import ROOT, make
 from support.fork import CORE, names
+from support.workshop import ROOT, make
 
 # What a header of layers that read data declares, in forks of 2015 and later.
 BASE_DATA = """

@@ -1,6 +1,7 @@
 """The check by finite differences: which elements it tests, and when they are wrong."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -27,7 +28,7 @@ class Largest:
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
 def test_no_number_is_no_gradient(number):
     """NaN from Backward and NaN from differences do not agree."""
-    probe = Largest([1.0, 0.5], torch.float64)
+    probe: Any = Largest([1.0, 0.5], torch.float64)
     probe.run_backward = lambda *_: [torch.full_like(probe.bottoms[0], number)]
     found = GradientCheck(probe, [True]).run()
     assert found.wrong_count == 4 and found.error == float("inf")
@@ -50,7 +51,7 @@ class Slow:
 
     def run_forward(self, wanted=None):
         self.seconds += 1
-        self.tops = [sum(b.square().sum() for b in self.bottoms).view(1)]
+        self.tops = [torch.stack([b.square().sum() for b in self.bottoms]).sum().view(1)]
         return self.tops
 
     def run_backward(self, diffs, wanted, fill=0.0):
@@ -84,7 +85,7 @@ def test_what_is_looked_at_of_many():
 
 
 def test_nothing_but_zeros_is_told():
-    probe = Largest([1.0, 0.5], torch.float64)
+    probe: Any = Largest([1.0, 0.5], torch.float64)
     assert not GradientCheck(probe, [True]).run().zero
     probe.run_forward = lambda wanted=None: [probe.bottoms[0].new_ones(1)]
     probe.tops = probe.run_forward()

@@ -3,12 +3,13 @@
 import importlib
 import re
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
-from conftest import ROOT
+from support.typed import not_none
 from support.verify import QUICK, Outcome
-from support.workshop import SharedLayers
+from support.workshop import ROOT, SharedLayers
 
 from cuffi.caffe_layers.verify.gradient import COARSE, Checked, GradientCheck
 from cuffi.caffe_layers.verify.table import (
@@ -157,7 +158,7 @@ def test_a_diff_that_is_not_written_is_zeros_to_torch(crooked, mode):
         torch.full_like(size, 7)  # what the memory to come may hold
         y.sum().backward()
         torch.testing.assert_close(x.grad, 2 * x.detach())
-        assert torch.equal(size.grad, torch.zeros(8, 8))
+        assert torch.equal(not_none(size.grad), torch.zeros(8, 8))
 
 
 def test_kink(verify):
@@ -229,10 +230,11 @@ def test_wrong_on_a_guess_of_several_kinds(capsys):
     assert closing("a", rows, []) == STATUS_NOT_RUN and "guessed" in capsys.readouterr().out
     assert closing("a", [*rows, Row("A", "c", "float", verdict=WRONG)], []) == STATUS_WRONG
     image, labels = torch.zeros(2, 3), torch.zeros(2)
-    assert Setting("a", None, [image, labels], guessed=True).is_doubtful
-    assert Setting("a", None, [image, image], guessed=True).is_doubtful
-    assert not Setting("a", None, [image], guessed=True).is_doubtful
-    assert not Setting("a", None, [image, labels]).is_doubtful
+    module: Any = None  # it is not asked
+    assert Setting("a", module, [image, labels], guessed=True).is_doubtful
+    assert Setting("a", module, [image, image], guessed=True).is_doubtful
+    assert not Setting("a", module, [image], guessed=True).is_doubtful
+    assert not Setting("a", module, [image, labels]).is_doubtful
 
 
 def test_races(shared_folder, verify):
@@ -269,7 +271,7 @@ def test_own_layers(layer, verify_main):
 
 
 def test_an_output_is_named_by_its_top():
-    check = SimpleNamespace(shapes=[torch.Size([2]), torch.Size([]), torch.Size([2, 3])])
+    check: Any = SimpleNamespace(shapes=[torch.Size([2]), torch.Size([]), torch.Size([2, 3])])
     named = [GradientCheck.output_name(check, j) for j in (0, 1, 2, 3, 8)]
     assert named == ["top 0[0]", "top 0[1]", "top 1[]", "top 2[0, 0]", "top 2[1, 2]"]
     with pytest.raises(IndexError):
@@ -289,7 +291,7 @@ def test_an_output_is_named_by_its_top():
 )
 def test_the_attempt_that_is_told(errors, wanted):
     steps = 0.1, 0.05, COARSE[0]
-    check = GradientCheck.__new__(GradientCheck)
+    check: Any = GradientCheck.__new__(GradientCheck)
     check.dtype, check.attempts = (
         torch.float64,
         lambda: iter([(of, s, 0.1) for of, s in zip(errors, steps, strict=False)]),
@@ -299,7 +301,7 @@ def test_the_attempt_that_is_told(errors, wanted):
     check.estimated = lambda of, *_: torch.tensor(of, dtype=torch.float64)
     noted = []
     check.note = lambda found, *what: (noted.append(what), found.wrong.append(what))
-    found = Checked()
+    found: Any = Checked()
     check.check_input(found, 2, 3, computed)
     assert (found.error, found.wrong_count, found.coarse) == wanted
     assert len(noted) == min(3, found.wrong_count) and all(row[:2] == (2, 3) for row in noted)

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from support.typed import not_none
 
 from cuffi.caffe_layers.verify import verify_inputs
 from cuffi.caffe_layers.verify.verify_inputs import (
@@ -108,7 +109,9 @@ def test_of_a_case_the_first_small_inputs_of_each_number_of_bottoms_are_taken():
     found = settings(SomeCase(large=(2, 800), first=(2, 10), second=(2, 9), more=(3, 500), most=(3, 501)))
     assert sorted(s.name for s in found) == ["case, first", "case, more"]
     (first,) = [s for s in found if s.name == "case, first"]
-    assert len(first.bottoms) == len(first.blobs) == 1 and first.smooth == [True] and not first.guessed
+    assert (
+        len(first.bottoms) == len(not_none(first.blobs)) == 1 and first.smooth == [True] and not first.guessed
+    )
     (only,) = settings(SomeCase(large=(2, 900), less=(2, 800), larger=(2, 1000)))
     assert only.name == "case, less"  # none is small
 

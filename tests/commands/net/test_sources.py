@@ -19,9 +19,14 @@ layer { name: "two" type: "Own" bottom: "x" bottom: "one" bottom: "more" top: "t
 
 
 @pytest.fixture
-def building(fork, tmp_path, monkeypatch):
+def ran() -> list:
+    """The commands that provide would run."""
+    return []
+
+
+@pytest.fixture
+def building(fork, tmp_path, monkeypatch, ran):
     """Runs provide. Returns the commands that it would run."""
-    ran = []
     monkeypatch.setattr(
         porting.subprocess,
         "run",
@@ -40,7 +45,6 @@ def building(fork, tmp_path, monkeypatch):
         assert net.provide(asked, Console(file=io.StringIO()))
         return ran
 
-    run.ran = ran
     return run
 
 
@@ -54,7 +58,7 @@ def test_a_forks_own_layer_without_bottoms_is_ported(building, tmp_path):
     assert building("x=2,3 more=1", "")[0][-1] == "LAYERS=indicator own"
 
 
-def test_missing_shapes_are_said_before_a_build(building):
+def test_missing_shapes_are_said_before_a_build(building, ran):
     """Before, the message came after a build of two minutes."""
     with pytest.raises(
         CaffeValueError, match=r"shape of input 'x' is not in the file: shapes=\{'x'"
@@ -62,4 +66,4 @@ def test_missing_shapes_are_said_before_a_build(building):
         building("")
     assert "shape of input 'more'" in str(raised.value) and "'one'" not in str(raised.value)
     assert "label" not in str(raised.value)  # nobody reads it
-    assert not building.ran
+    assert not ran

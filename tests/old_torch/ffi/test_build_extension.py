@@ -1,10 +1,8 @@
 """create_extension: what it refuses, and what it writes."""
 
-import importlib.util
-import sys
-
 import pytest
 import torch
+from support.typed import module_of
 
 import cuffi.ffi  # noqa: F401 (it is torch.utils.ffi)
 from cuffi import CaffeBuildError
@@ -65,12 +63,7 @@ def test_two_packages_of_one_name_and_a_second_build(tmp_path, capsys):
         create_extension("_ext.old", "old.h", ["old.c"], relative_to=base).build()
         create_extension("_ext.old", "old.h", ["old.c"], relative_to=base).build()  # from the cache
         package = tmp_path / str(i) / "_ext" / "old"
-        spec = importlib.util.spec_from_file_location(
-            f"one_of_two_{i}", package / "__init__.py", submodule_search_locations=[str(package)]
-        )
-        sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        modules.append(module)
+        modules.append(module_of(package / "__init__.py", f"one_of_two_{i}"))
     assert capsys.readouterr().out.count("_ext.old: built for host") == 4
     for i, module in enumerate(modules, 1):
         x = torch.zeros(2)
@@ -95,10 +88,7 @@ int f(THFloatTensor *x) {
 def test_a_tensor_s_sizes_as_text(tmp_path, shape, said):
     base = folder_with(tmp_path, x_h="int f(THFloatTensor *x);", x_c=DESCRIBED)
     create_extension("_sizes.x", "x.h", ["x.c"], relative_to=base).build()
-    spec = importlib.util.spec_from_file_location("_sizes.x", tmp_path / "_sizes" / "x" / "__init__.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["_sizes.x"] = module
-    spec.loader.exec_module(module)
+    module = module_of(tmp_path / "_sizes" / "x" / "__init__.py", "_sizes.x")
     with pytest.raises(RuntimeError) as raised:
         module.f(torch.ones(shape) if shape else torch.ones(1)[0])
     assert f"got a tensor of {said}" in str(raised.value)

@@ -1,11 +1,11 @@
 """Calls of the C functions of an extension of 2017 (tests/fixtures/ffi_extension); torch is the reference."""
 
-import importlib.util
-import sys
+from typing import Any
 
 import pytest
 import torch
 from cffi import FFI
+from support.typed import module_of
 from torch.autograd import Function
 
 import cuffi.ffi  # noqa: F401 (it is torch.utils.ffi)
@@ -18,14 +18,7 @@ def old(extension):
     kept = {
         name: getattr(Function, name) for name in ("__init__", "__call__", "saved_tensors", "saved_variables")
     }
-    package = extension / "_ext" / "old"
-    spec = importlib.util.spec_from_file_location(
-        "revived_old", package / "__init__.py", submodule_search_locations=[str(package)]
-    )
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
+    yield module_of(extension / "_ext" / "old" / "__init__.py", "revived_old")
     for name, value in kept.items():
         setattr(Function, name, value)
 
@@ -223,7 +216,7 @@ def test_without_the_exchange_api(old, extension, monkeypatch):
 
     known = module.of_torch() | {"exchange_api": None}
     monkeypatch.setattr(module, "of_torch", lambda: known)
-    lib, _ = module.library(str(extension / "_ext" / "old" / "_old.py"))
+    lib: Any = module.library(str(extension / "_ext" / "old" / "_old.py"))[0]
     x, out = torch.rand(4, 6).t(), torch.empty(0)
     lib.old_transposed(x, out)
     torch.testing.assert_close(out, x.t())

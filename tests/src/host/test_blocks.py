@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+from support.typed import not_none
 
 from cuffi import load_inline
 from cuffi.runtime import CaffeRuntimeError
@@ -143,7 +144,8 @@ def admitted(number: int, kind: str, w: int, h: int, width: int, height: int) ->
         for c in range(width):
             there = True
             for term in GUARDS[number].split(" && "):
-                left, sign, right = re.fullmatch(r"(.*?) (<=|>=|==|!=|<|>) (.*)", term.strip("()")).groups()
+                parts = re.fullmatch(r"(.*?) (<=|>=|==|!=|<|>) (.*)", term.strip("()"))
+                left, sign, right = not_none(parts).groups()
                 values = {"c": c, "r": r, "w": w, "h": h}
                 sides = [eval(side.replace("/", "//"), {}, values) for side in (left, right)]
                 if bits and re.search(r"\b[cr]\b", term):

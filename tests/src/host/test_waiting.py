@@ -8,6 +8,7 @@ import sys
 import pytest
 import torch
 from conftest import ROOT
+from support.typed import not_none
 
 from cuffi import load_inline
 
@@ -165,11 +166,11 @@ except KeyboardInterrupt:
     print("interrupted")
 """
     # pytest's own process may ignore SIGINT.
-    start = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}
     child = subprocess.Popen(
-        [sys.executable, "-uc", script], stdout=subprocess.PIPE, text=True, cwd=ROOT, **start
-    )
-    assert child.stdout.readline() == "launching\n"
+        [sys.executable, "-uc", script], stdout=subprocess.PIPE, text=True, cwd=ROOT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    assert not_none(child.stdout).readline() == "launching\n"
     try:
         child.communicate(timeout=1)
     except subprocess.TimeoutExpired:

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from support.rewriting import CASES, rewrite
+from support.typed import not_none
 
 from tools.cuda import lexer as cuda_lexer
 from tools.files import read
@@ -13,7 +14,7 @@ REFUSED = sorted(p.stem for p in CASES.glob("refuse_*.cu"))
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_refusal(case, in_cases):
-    line, words = re.match(r"// error: (\d+): (.*)", read(f"{case}.cu")).groups()
+    line, words = not_none(re.match(r"// error: (\d+): (.*)", read(f"{case}.cu"))).groups()
     texts, problems, _ = rewrite(f"{case}.cu")
     assert len(problems) == 1, f"one problem expected, got: {problems}"
     assert problems[0].line == int(line)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from conftest import ROOT, make
@@ -286,7 +287,7 @@ def test_killed_archiver_leaves_no_empty_archive(workshop, tmp_path):
 def test_a_failure_on_a_full_disk_says_so(tmp_path, monkeypatch, capsys):
     """It says so whichever tool failed."""
     monkeypatch.setattr(build, "_build_locked", lambda *_: 2)
-    job = SimpleNamespace(
+    job: Any = SimpleNamespace(
         settings=SimpleNamespace(build=str(tmp_path / "build"), core=str(tmp_path), layers_dir=str(tmp_path)),
         rules=SimpleNamespace(layer_inputs=SimpleNamespace(forget=lambda: None, remember=lambda: None), libraries={}),
         write=lambda dry: None)  # fmt: skip

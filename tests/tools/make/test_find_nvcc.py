@@ -1,32 +1,39 @@
 """The search for nvcc: its order, and links and scripts."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from tools.make import find_nvcc
 
 
-@pytest.fixture
-def places(tmp_path, monkeypatch):
-    """An executable file in each place where nvcc may be; none in /usr/local."""
+class Places:
+    """An executable file in each place where nvcc may be, and in those that a test asks for."""
 
-    def made(path, text="\x7fELF"):
-        file = tmp_path / path
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.home, self.path = self("home/bin/nvcc"), self("path/nvcc")
+        self.old, self.new = (self(f"pip/nvidia/cu{n}/bin/nvcc") for n in (12, 13))
+
+    def __call__(self, path: str, text: str = "\x7fELF") -> str:
+        file = self.folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         file.chmod(0o755)
         return str(file)
 
-    made.home, made.path = made("home/bin/nvcc"), made("path/nvcc")
-    made.old, made.new = (made(f"pip/nvidia/cu{n}/bin/nvcc") for n in (12, 13))
+
+@pytest.fixture
+def places(tmp_path, monkeypatch) -> Places:
+    """None in /usr/local."""
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     monkeypatch.setattr(find_nvcc.sys, "path", ["", str(tmp_path / "none"), str(tmp_path / "pip")])
     real = os.access
     monkeypatch.setattr(
         find_nvcc.os, "access", lambda p, how: not p.startswith("/usr/local/") and real(p, how)
     )
-    return made
+    return Places(tmp_path)
 
 
 def test_order(places, tmp_path):

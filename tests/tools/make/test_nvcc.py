@@ -5,6 +5,7 @@ import re
 import shutil
 
 import pytest
+from support.typed import not_none
 from support.workshop import ROOT, WITH_KERNEL, make
 
 from cuffi import load_inline
@@ -93,7 +94,7 @@ def test_kernels_are_optimised(tmp_path):
 
 def test_no_static_library_of_cuda_is_linked_but_its_runtime(tmp_path):
     flags = make("-n", "-p", "NVCC=/bin/true", f"BUILD={tmp_path}", "libraries").stdout
-    linked = re.search(r"^cuda_LINK := (.*)$", flags, re.M)[1]
+    linked = not_none(re.search(r"^cuda_LINK := (.*)$", flags, re.M))[1]
     assert set(re.findall(r"-l(\w+)", linked)) == {"cudart_static", "dl", "rt"} and ".a" not in linked
 
 

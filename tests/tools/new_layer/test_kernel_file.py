@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 from support.new_layer import derive
+from support.typed import not_none
 
 from tools.cuda.source import Source
 from tools.new_layer.kernel_file import declared_in, kernels_of, type_names
@@ -21,7 +22,7 @@ def kept_by_gcc(text: str) -> set[str]:
 
 
 def kept(text: str) -> set[str]:
-    return {re.search(r"mark\d+", one.text)[0] for one in declared_in(Source(text, "some.cu"))}
+    return {not_none(re.search(r"mark\d+", one.text))[0] for one in declared_in(Source(text, "some.cu"))}
 
 
 def test_branches_as_gcc_sees_them():

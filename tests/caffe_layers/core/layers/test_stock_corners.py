@@ -3,6 +3,7 @@
 import pytest
 import torch
 from support.stock import compare
+from support.typed import not_none
 from torch.nn import functional as F
 
 from cuffi import CaffeRuntimeError
@@ -185,7 +186,7 @@ def test_the_largest_and_where_it_is(at, tops):
         diff = at.draw(*y.shape, seed=9).to(at.device)
         y.backward(diff.to(at.dtype))
         wanted.backward(diff)
-        at.close(given.grad.double().cpu(), theirs.grad.cpu(), 0)
+        at.close(not_none(given.grad).double().cpu(), not_none(theirs.grad).cpu(), 0)
     # Of 4 pixels by steps of 5, the second window begins behind the image: Caffe says -FLT_MAX, and no place.
     wide = at.module("Pooling", top=["y", "mask"][:tops], pooling_param={"kernel_size": 2, "stride": 5})
     x = at.draw(1, 2, 4, 7).to(at.device, at.dtype).requires_grad_()

@@ -176,7 +176,7 @@ def test_convolution(at, options, expected):
     "layer, param", [("Convolution", "convolution_param"), ("InnerProduct", "inner_product_param")]
 )
 def test_weights_and_biases_are_filled_each_by_its_own_filler(at, layer, param):
-    said = {"num_output": 2, "weight_filler": {"type": "constant", "value": 3}}
+    said: dict[str, object] = {"num_output": 2, "weight_filler": {"type": "constant", "value": 3}}
     said |= {"kernel_size": [2]} if param == "convolution_param" else {}
     module = at.module(layer, **{param: said | {"bias_filler": {"type": "constant", "value": 5}}})
     module(at.draw(1, 3, 4, 4))
