@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.gpu import needs_gpu
+from support.long import asks_for_all, is_long
 from support.points import (  # noqa: F401 (tests import these from here, too)
     DEVICES,
     FOLDERS,
@@ -61,6 +62,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--seconds", action="store_true", help="write tests/seconds.txt (tests/support/seconds.py)"
     )
+    parser.addoption("--all", action="store_true", help="also run the tests of tests/long.txt")
 
 
 def pytest_configure(config):
@@ -70,7 +72,8 @@ def pytest_configure(config):
     )
     config.addinivalue_line("markers", "gpu: needs a GPU, which none of its parameters says")
     config.pluginmanager.register(LeftOut(config), "left out")
-    chosen = config.option.keyword or config.option.markexpr or config.option.file_or_dir
+    option = config.option
+    chosen = not option.all or option.keyword or option.markexpr or option.file_or_dir
     whole = not (chosen or hasattr(config, "workerinput") or PACKAGE != "cuffi" or torch.cuda.is_available())
     if config.option.seconds or whole:
         config.pluginmanager.register(Seconds(config.option.seconds), "seconds")
@@ -93,13 +96,13 @@ def pytest_collection(session):
 
 
 class LeftOut:
-    """Leaves out tests that this machine cannot run, and prints their number at the end.
+    """Leaves out tests that this machine cannot run, and the long ones if nobody asks for them. Prints their numbers.
 
-    With several workers, each collects the whole suite, so the last worker's number is the run's.
+    With several workers, each collects the whole suite, so the last worker's numbers are the run's.
     """
 
     def __init__(self, config):
-        self.config, self.count = config, 0
+        self.config, self.without_gpu, self.long = config, 0, 0
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items):
@@ -109,25 +112,34 @@ class LeftOut:
         ):  # one worker has the GPU; -m can choose by this mark
             item.add_marker(pytest.mark.xdist_group("gpu"))
         result = yield  # -k and -m leave out what nobody asked for
-        if not on_gpu:
-            wanted = list(filter(needs_gpu, items))
-            self.count = len(wanted)
-            without = set(wanted)
-            items[:] = [item for item in items if item not in without]
-            self.config.hook.pytest_deselected(items=wanted)
+        self.without_gpu = 0 if on_gpu else self.leave_out(needs_gpu, items)
+        every = PACKAGE != "cuffi" or asks_for_all(self.config.option)
+        self.long = 0 if every else self.leave_out(lambda item: is_long(item.nodeid), items)
         return result
+
+    def leave_out(self, is_left_out, items) -> int:
+        gone = list(filter(is_left_out, items))
+        without = set(gone)
+        items[:] = [item for item in items if item not in without]
+        self.config.hook.pytest_deselected(items=gone)
+        return len(gone)
 
     def pytest_sessionfinish(self, session):
         if hasattr(self.config, "workeroutput"):
-            self.config.workeroutput["left out"] = self.count
+            self.config.workeroutput["left out"] = self.without_gpu, self.long
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node, error):
-        self.count = getattr(node, "workeroutput", {}).get("left out", self.count)
+        output = getattr(node, "workeroutput", {})
+        self.without_gpu, self.long = output.get("left out", (self.without_gpu, self.long))
 
     def pytest_terminal_summary(self, terminalreporter):
-        if self.count:
-            terminalreporter.write_line(f"Left out: {self.count} tests that need a GPU.")
+        if self.without_gpu:
+            terminalreporter.write_line(f"Left out: {self.without_gpu} tests that need a GPU.")
+        if self.long:
+            terminalreporter.write_line(
+                f"Left out: {self.long} long tests. `python test.py --all` runs them, too."
+            )
 
 
 def pytest_generate_tests(metafunc):

@@ -30,7 +30,8 @@ from .operators import Mutation, sample
 
 ROOT = Path(__file__).resolve().parents[2]
 SUFFIXES = (".py", ".cpp", ".cu", ".cuh", ".h", ".hpp")
-KILLED, NO_END, BY_OTHERS = "killed", "killed: no end", "killed: by the rest"
+KILLED, NO_END = "killed", "killed: no end"
+BY_LONG, BY_OTHERS = "killed: by --all", "killed: by the rest"
 NOT_COMPILED = "does not compile"
 NO_TESTS = 5  # pytest's status if it finds no tests
 TREES = ("cuffi/", "layers/", "src/", "include/", "tools/", "lab/mutate/", "lab/wheel/", "build_ffi.py")
@@ -119,7 +120,8 @@ class Copy:
         return match[1] if match else "no test is named"
 
     def noticed(self, mutation: Mutation, source: str, limit: float, all_tests: bool) -> str:
-        """The outcome of a mistake: KILLED by a test, NO_END, NOT_COMPILED, BY_OTHERS, or '' if it survives."""
+        """The outcome of a mistake: KILLED by a test, NO_END, NOT_COMPILED, BY_LONG (only by a test of tests/long.txt),
+        BY_OTHERS, or '' if it survives."""
         file = self.folder / mutation.path
         file.write_text(mutation.apply(source))
         try:
@@ -129,10 +131,11 @@ class Copy:
             elif any(self.run(build, limit) for build in BUILDS):
                 return NOT_COMPILED
             tests = [sys.executable, "test.py", "-q", "-x", "-p", "no:cacheprovider"]
-            status = self.run([*tests, *seen_by(mutation.path)], limit)
-            if status not in (0, NO_TESTS) or not all_tests:
-                return {0: "", NO_TESTS: "", 124: NO_END}.get(status, KILLED)
-            return BY_OTHERS if self.run(tests, limit) else ""
+            runs = {KILLED: seen_by(mutation.path), BY_LONG: ["--all", *seen_by(mutation.path)]}
+            for outcome, words in (runs | ({BY_OTHERS: ["--all"]} if all_tests else {})).items():
+                if (status := self.run([*tests, *words], limit)) not in (0, NO_TESTS):
+                    return NO_END if status == 124 else outcome
+            return ""
         finally:
             file.write_text(source)
             os.utime(file)  # so that make compiles the objects with the mistake again
@@ -196,13 +199,13 @@ def main() -> int:
         def judge(mutation: Mutation) -> None:
             copy, start = copies.get(), time.monotonic()
             by = copy.noticed(mutation, texts[mutation.path], options.limit, options.all)
-            test = copy.first_to_fail() if by in (KILLED, BY_OTHERS) else ""
+            test = copy.first_to_fail() if by in (KILLED, BY_LONG, BY_OTHERS) else ""
             report(mutation, by or "SURVIVED", time.monotonic() - start, test)
             copies.put(copy)
 
         with ThreadPoolExecutor(options.jobs) as pool:
             list(pool.map(judge, chosen))
-    killed = outcomes[KILLED] + outcomes[NO_END] + outcomes[BY_OTHERS]
+    killed = sum(outcomes[name] for name in (KILLED, NO_END, BY_LONG, BY_OTHERS))
     count = killed + outcomes["SURVIVED"]
     share = 100 * killed / max(count, 1)
     print(

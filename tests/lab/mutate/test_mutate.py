@@ -160,6 +160,15 @@ def test_all_asks_the_rest_of_the_suite(small_tree, monkeypatch, capsys):
         assert ("killed: by the rest  code.py:6: " in said) == bool(options)
 
 
+def test_what_only_a_long_test_notices_is_said(small_tree, monkeypatch, capsys):
+    with open(small_tree / "test.py", "a") as suite:
+        suite.write("import sys\nassert '--all' not in sys.argv or found['unseen'](1) == 2\n")
+    monkeypatch.setattr(sys, "argv", ["mutate", "--number", "50"])
+    assert mutate.main() == 0
+    said = capsys.readouterr().out
+    assert "killed: by --all     code.py:6: " in said and "2 of 2 noticed" in said
+
+
 GPU_ALONE = """int f() {
 #ifdef __CUDACC__
   return 1 + 2;
