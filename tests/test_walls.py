@@ -165,7 +165,11 @@ def test_make_knows_no_wing():
         and f != "tools/make/distributions.py"  # which wing is in which wheel
     ]
     recipes = ["Makefile", *(f"mk/{file.name}" for file in sorted((ROOT / "mk").glob("*.mk")))]
-    words = re.compile(r"caffe_layers|old_torch|\bnets\b|prototxt|caffemodel|_caffe\.desc|\bffi\.mk|\bBlob\b")
+    recipes += [file for file in files(".h", ".hpp", ".cpp") if file.startswith("src/")]
+    words = re.compile(
+        r"caffe_layers|old_torch|\bnets\b|prototxt|caffemodel|_caffe\.desc|\bffi\.mk|\bBlob\b"
+        r"|\bCaffe (?:layer|core|module)s?\b"
+    )
     wrong = [
         f"{file}:{number}: {line.strip()}"
         for file in [*own, *recipes]

@@ -177,27 +177,7 @@ struct Names {
   CAFFE_NAME(to_save);
   // Attributes that our nodes have there.
   CAFFE_NAME(given);
-  // Of Caffe modules, their pools and instances, and of their calls.
-  CAFFE_NAME(_mode);
-  CAFFE_NAME(_parameters);
-  CAFFE_NAME(_pool);
-  CAFFE_NAME(blob_names);
-  CAFFE_NAME(core);
-  CAFFE_NAME(free);
-  CAFFE_NAME(host_mode);
-  CAFFE_NAME(instance);
-  CAFFE_NAME(iteration);
-  CAFFE_NAME(mode);
-  CAFFE_NAME(pool);
-  CAFFE_NAME(lent);
-  CAFFE_NAME(site);
-  CAFFE_NAME(top_shapes);
-  CAFFE_NAME(training);
-  CAFFE_NAME(weighs);
-  CAFFE_NAME(written);
   // Of a tensor.
-  CAFFE_NAME(clone);
-  CAFFE_NAME(contiguous);
   CAFFE_NAME(data_ptr);
   CAFFE_NAME(device);
   CAFFE_NAME(dtype);

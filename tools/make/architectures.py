@@ -20,7 +20,7 @@ def options(nvcc: str, arch: str) -> dict[str, str]:
     """Variables of make, by name.
 
     cuda_FRONTS is for a native layer: a front for the GPUs before sm_80, and one for the others. cuda_FRONT is for a
-    Caffe layer, which uses no features of newer GPUs. cuda_EACH is for a layer that asks for the GPU's architecture.
+    kind of layer that uses no features of newer GPUs. cuda_EACH is for a layer that asks for the GPU's architecture.
     """
     wanted = _wanted(nvcc, arch)
     if not wanted:

@@ -214,7 +214,7 @@ def loops(settings: Settings) -> int:
         return status
     for name in job.names:
         place = os.path.join(settings.build, name, for_gpus[0])
-        for file in sorted(os.listdir(place)):  # a Caffe layer may have no .cu
+        for file in sorted(os.listdir(place)):  # a layer of a wing's kind may have no .cu
             if file.endswith(".cu.loops"):
                 print(read(os.path.join(place, file), "utf-8"), end="")
     return 0

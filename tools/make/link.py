@@ -2,9 +2,9 @@
 
     python -m tools.make.link OUTPUT.so WRAPPER.o LAYER.a [CORE.a] [--header LAYER.h] -- 'INFO' NVCC g++ ... -- OPTION
 
-All of the layer's objects are linked, because no code names a static registerer. Of the Caffe core only the needed
-objects are linked. Undefined names are errors here: otherwise they would appear when Python loads the library, without
-the place that uses them. Python's own names may stay undefined. A file beside the library describes its build.
+All of the layer's objects are linked, because no code names a static registerer. Of the toolkit's archives only the
+needed objects are linked. Undefined names are errors here: otherwise they would appear when Python loads the library,
+without the place that uses them. Python's own names may stay undefined. A file beside the library describes its build.
 
 A host library is compiled for one kind of processor, so none of its code may run before src/edge/ffi_guard.h has
 checked the processor. The loader would run static initialisers, so they are moved to a section that it does not know,

@@ -179,7 +179,7 @@ class Settings:
         return [f"{name} := {text}" for name, text in escaped.items()]
 
     def _unshared(self) -> str:
-        """Libraries of Caffe layers are loaded together, and may have classes of the same name.
+        """Libraries of layers are loaded together, and may have classes of the same name.
 
         clang never makes one of two, and clang 14 does not know g++'s option for it.
         """

@@ -20,7 +20,7 @@ extern "C" {
 
 namespace caffe {
 
-// The parts of cuffi/caffe_layers/call, by the names in its calls.py.
+// The parts of cuffi/caffe_layers/call, by the names of _of_caffe in its autograd.py.
 struct CaffePackage : Named {
   using Named::Named;
   // By thread: the states of generators before a call draws, and services' exceptions. A function: has this thread one?
@@ -93,6 +93,36 @@ struct Tensors {
   }
 };
 
+// The attributes of modules, their pools and instances, and of their calls.
+struct ModuleNames : Names {
+#define CAFFE_NAME(name) PyObject* const name = PyUnicode_InternFromString(#name)
+  CAFFE_NAME(_mode);
+  CAFFE_NAME(_parameters);
+  CAFFE_NAME(_pool);
+  CAFFE_NAME(blob_names);
+  CAFFE_NAME(core);
+  CAFFE_NAME(free);
+  CAFFE_NAME(host_mode);
+  CAFFE_NAME(instance);
+  CAFFE_NAME(iteration);
+  CAFFE_NAME(mode);
+  CAFFE_NAME(pool);
+  CAFFE_NAME(lent);
+  CAFFE_NAME(site);
+  CAFFE_NAME(top_shapes);
+  CAFFE_NAME(training);
+  CAFFE_NAME(weighs);
+  CAFFE_NAME(written);
+  // Of a tensor.
+  CAFFE_NAME(clone);
+  CAFFE_NAME(contiguous);
+#undef CAFFE_NAME
+  static const ModuleNames& get() {
+    static const ModuleNames names;
+    return names;
+  }
+};
+
 inline PyObject* shape_of(const int64_t* shape, int64_t axes) {
   PyObject* const made = PyTuple_New(axes);
   for (int64_t i = 0; made && i < axes; ++i) PyTuple_SetItem(made, i, PyLong_FromLongLong(shape[i]));
@@ -138,7 +168,7 @@ class NoGrad {
 class CoreCall {
  public:
   // begin: False, with an exception, if the instance cannot be read.
-  explicit CoreCall(PyObject* instance) : names_(Names::get()), instance_(instance) {}
+  explicit CoreCall(PyObject* instance) : names_(ModuleNames::get()), instance_(instance) {}
   bool begin(PyObject* mode, PyObject* iteration) {
     const Owned core(attribute(instance_, names_.core));
     site_ = core ? attribute(instance_, names_.site) : Owned();
@@ -379,7 +409,7 @@ class CoreCall {
                                static_cast<long long>(token), expected ? expected : Py_None, all.get());
   }
 
-  const Names& names_;
+  const ModuleNames& names_;
   PyObject* const instance_;
   Owned site_;
   // Instance.core. If tops are computed in place, it goes on with the bottom of each top, or -1. So it does if the
@@ -441,7 +471,7 @@ inline bool stream_to_run_on(const View& view, int64_t* stream) {
 class ModuleCall {
  public:
   explicit ModuleCall(PyObject* module)
-      : names_(Names::get()), module_(module), pool_(attribute(module, names_._pool)) {}
+      : names_(ModuleNames::get()), module_(module), pool_(attribute(module, names_._pool)) {}
 
   // Returns the module's result; None if in doubt.
   PyObject* run(PyObject* bottoms) {
@@ -543,7 +573,7 @@ class ModuleCall {
     return all ? PyObject_Call(package.apply, all.get(), nullptr) : nullptr;
   }
 
-  const Names& names_;
+  const ModuleNames& names_;
   PyObject* const module_;
   const Owned pool_;
   Owned forced_;
@@ -561,7 +591,7 @@ inline PyObject* call_module(PyObject*, PyObject* const* given, Py_ssize_t count
 // differentiate(call, saved, top_diffs, wanted): the first Backward of a CaffeCall. Returns the gradients of its
 // inputs; None if in doubt. wanted: its first element belongs to the call itself.
 inline PyObject* differentiate(PyObject*, PyObject* const* given, Py_ssize_t count) {
-  const Names& names = Names::get();
+  const ModuleNames& names = ModuleNames::get();
   PyObject *const of_call = given[0], *const saved = given[1], *const diffs = given[2];
   const Owned instance(count == 4 ? attribute(of_call, names.instance) : Owned());
   if (!instance || instance.get() == Py_None) return nothing();
