@@ -11,7 +11,6 @@ mistakes that need them are left out.
 
 import argparse
 import collections
-import contextlib
 import os
 import re
 import subprocess
@@ -48,7 +47,7 @@ input_shape { dim: 1 dim: 3 dim: 8 dim: 8 }
 layer { name: "c" type: "Convolution" bottom: "data" top: "c" convolution_param { num_output: 2 kernel_size: 3 } }
 layer { name: "r" type: "ReLU" bottom: "c" top: "r" }
 """
-open("n.prototxt", "w").write(NET)
+(HERE / "n.prototxt").write_text(NET)
 '''
 RELU = 'relu = load_inline("m_relu", FILE, backends="host").relu_kernel\n'
 OUT = RELU + "a = torch.ones(6)\n"
@@ -378,9 +377,8 @@ def main() -> int:
         environment = os.environ | {name: str(value) for name, value in given.items() if value}
         environment |= {"HERE": folder, "PYTHONPATH": str(ROOT), "CUFFI_CACHE": f"{folder}/cache"}
         os.environ.update(environment)
-        names: dict = {}
-        with contextlib.chdir(folder):
-            exec(BEFORE, names)
+        names: dict = {"HERE": Path(folder)}
+        exec(BEFORE, names)
         for number in asked.only:
             mistake = MISTAKES[number]
             if missing := [name for name, value in given.items() if not value and f"${name}" in mistake.made]:

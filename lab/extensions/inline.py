@@ -119,8 +119,8 @@ def tried(file: Path, sizes: str) -> dict:
     with torch.no_grad():
         expected = reference.to(where).double()(*(doubled(moved(x, where)) for x in inputs))
         got = model.to(where)(*(moved(x, where) for x in inputs))
-    if failed := [text for text in built if text] or not built:
-        return {"result": "no build", "why": failed[0] if built else "no extension was loaded"}
+    if (failed := [text for text in built if text]) or not built:
+        return {"result": "no build", "why": failed[0] if failed else "no extension was loaded"}
     return compared(got, expected)
 
 

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cuffi import CaffeError
-from cuffi.runtime.cases import TOLERANCE, Case, Draw, cast, differentiable, layer_of, results
+from cuffi.runtime.cases import TOLERANCE, CaffeFunction, Case, Draw, cast, differentiable, layer_of, results
 
 DTYPES = (
     torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8,
@@ -133,32 +133,36 @@ class Subjects:
                     torch.autograd.backward(tops, [torch.ones_like(t) for t in tops])
             yield from mode.calls
 
-    @st.composite
-    def calls(draw, self) -> Call:
-        """A call with none, one or two of its arguments changed."""
-        if self.operators and draw(st.integers(0, 3)) == 0:
-            operator, given = draw(st.sampled_from(self.operators))
-            call = Call(self.name, f"torch.ops.{operator}", operator, list(given), [])
-        else:
-            case = draw(st.sampled_from(self.cases))
-            label = draw(st.sampled_from(list(case.inputs)))
-            dtype = draw(st.sampled_from(self.layer.dtypes))
-            given = list(cast(case.inputs[label](Draw(draw(st.integers(1, 3)))), dtype))
-            call = Call(self.name, case.name, case.function, given, [], case=case)
-            call.grad = case.gradient != "none" and draw(st.booleans())
-            if case.is_caffe:
-                case.function.mode = draw(st.sampled_from([None, "gpu"]))
-        call.words = [described(a) for a in call.arguments]
-        places = [i for i in range(len(call.arguments)) if i not in blobs_of(call)]
-        for _ in range(draw(st.integers(0, 2)) if places else 0):
-            place = draw(st.sampled_from(places))
-            call.arguments[place], call.words[place] = draw(changed(call.arguments[place], call.words[place]))
-        if call.case and call.case.is_caffe and any(numel(a) > MOST_FOR_KERNELS for a in call.arguments):
-            call.case.function.mode = None
-        return call
+    def calls(self) -> st.SearchStrategy[Call]:
+        return calls_of(self)
 
     def attempt(self, call: Call) -> str:
         return try_call(call, self.error)
+
+
+@st.composite
+def calls_of(draw, subjects: Subjects) -> Call:
+    """A call with none, one or two of its arguments changed."""
+    if subjects.operators and draw(st.integers(0, 3)) == 0:
+        operator, given = draw(st.sampled_from(subjects.operators))
+        call = Call(subjects.name, f"torch.ops.{operator}", operator, list(given), [])
+    else:
+        case = draw(st.sampled_from(subjects.cases))
+        label = draw(st.sampled_from(list(case.inputs)))
+        dtype = draw(st.sampled_from(subjects.layer.dtypes))
+        given = list(cast(case.inputs[label](Draw(draw(st.integers(1, 3)))), dtype))
+        call = Call(subjects.name, case.name, case.function, given, [], case=case)
+        call.grad = case.gradient != "none" and draw(st.booleans())
+        if isinstance(case.function, CaffeFunction):
+            case.function.mode = draw(st.sampled_from([None, "gpu"]))
+    call.words = [described(a) for a in call.arguments]
+    places = [i for i in range(len(call.arguments)) if i not in blobs_of(call)]
+    for _ in range(draw(st.integers(0, 2)) if places else 0):
+        place = draw(st.sampled_from(places))
+        call.arguments[place], call.words[place] = draw(changed(call.arguments[place], call.words[place]))
+    if isinstance(call.function, CaffeFunction) and any(numel(a) > MOST_FOR_KERNELS for a in call.arguments):
+        call.function.mode = None
+    return call
 
 
 def numel(value) -> int:
@@ -177,10 +181,10 @@ class _Record(TorchDispatchMode):
         super().__init__()
         self.namespace, self.calls = namespace, []
 
-    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
-        if op.namespace == self.namespace:
-            self.calls.append((op, [a.detach().clone() if isinstance(a, Tensor) else a for a in args]))
-        return op(*args, **(kwargs or {}))
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func.namespace == self.namespace:
+            self.calls.append((func, [a.detach().clone() if isinstance(a, Tensor) else a for a in args]))
+        return func(*args, **(kwargs or {}))
 
 
 def described(value) -> str:
@@ -232,7 +236,7 @@ def try_call(call: Call, error: type[Exception]) -> str:
     failure = None
     try:
         tops = results(call.function(*call.arguments))
-        diffs = backward(call, tops) if call.grad else []
+        diffs = backward(call.arguments, tops) if call.grad else []
     except (MemoryError, torch.OutOfMemoryError):
         return "refused"
     except Exception as raised:
@@ -241,13 +245,11 @@ def try_call(call: Call, error: type[Exception]) -> str:
         failure is not None
     ):  # not above, because with another context hypothesis would take the same finding for a new one
         return judged_error(call, failure, error)
-    if call.case is None:
-        return "not compared"
     return judged_result(call, tops, diffs)
 
 
-def backward(call: Call, tops) -> list[Tensor | None]:
-    wanted, tops = ([t for t in differentiable(some) if t.requires_grad] for some in (call.arguments, tops))
+def backward(arguments, tops) -> list[Tensor | None]:
+    wanted, tops = ([t for t in differentiable(some) if t.requires_grad] for some in (arguments, tops))
     if not wanted or not tops:
         return []
     return list(torch.autograd.grad(tops, wanted, [torch.ones_like(t) for t in tops], allow_unused=True))
@@ -269,15 +271,15 @@ def judged_error(call: Call, raised: Exception, error: type[Exception]) -> str:
 
 
 def judged_result(call: Call, tops, diffs) -> str:
-    """Compare with the reference, if it accepts the same arguments."""
+    """Compare with the case's reference, if there is one and it accepts the same arguments."""
+    if (case := call.case) is None:
+        return "not compared"
     try:
-        doubled = cast(call.arguments, torch.float64, grad=call.grad)
-        if call.case.is_caffe:  # which computes with integers as with any other numbers
+        doubled = cast(tuple(call.arguments), torch.float64, grad=call.grad)
+        if case.is_caffe:  # which computes with integers as with any other numbers
             doubled = [a.double() if isinstance(a, Tensor) else a for a in doubled]
-        wanted = results(call.case.reference(*doubled))
-        wanted_diffs = (
-            backward(Call(call.layer, call.name, None, list(doubled), []), wanted) if call.grad else []
-        )
+        wanted = results(case.reference(*doubled))
+        wanted_diffs = backward(doubled, wanted) if call.grad else []
     except Exception:
         return "not compared"  # taken, where torch would not: integers as labels, numpy's numbers
     if len(wanted_diffs) != len(diffs):
@@ -286,7 +288,7 @@ def judged_result(call: Call, tops, diffs) -> str:
     dtypes, floating = {t.dtype for t in tops}, {t.dtype for t in differentiable(tops)}
     if not dtypes <= {*TOLERANCE, *(t.dtype for t in wanted)}:
         raise Finding(f"a result of {dtypes}: {call}")
-    coarsest = max(floating or {torch.float64}, key=call.case.tolerance_for)
+    coarsest = max(floating or {torch.float64}, key=case.tolerance_for)
     pairs = [*zip(tops, wanted, strict=True), *zip(diffs, wanted_diffs, strict=True)]
     for got, right in pairs:
         if got is None or right is None:
@@ -295,6 +297,6 @@ def judged_result(call: Call, tops, diffs) -> str:
             continue
         if got.shape == right.shape and not right.isfinite().all():
             continue
-        if not (verdict := call.case.check(got, right, coarsest, loose=20)).right:
+        if not (verdict := case.check(got, right, coarsest, loose=20)).right:
             raise Finding(f"silently wrong: {call}: {verdict.words}")
     return "right"

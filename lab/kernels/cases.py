@@ -530,7 +530,7 @@ def layernorm(call):
 def layernorm_backward_llm(call):
     x, g, w, b = R(2, 6, 96), R(2, 6, 96), R(96), R(96)
     leaves = [t.to(D).requires_grad_() for t in (x, w, b)]
-    F.layer_norm(leaves[0], (96,), *leaves[1:]).backward(g.to(D))
+    F.layer_norm(leaves[0], (96,), leaves[1], leaves[2]).backward(g.to(D))
     mean, rstd = x.mean(-1), torch.rsqrt(x.var(-1, unbiased=False) + 1e-5)
     gx, gw, gb = zeros(2, 6, 96), zeros(96), zeros(96)
     call(dinp=gx, dweight=gw, dbias=gb, dout=g, inp=x, weight=w, mean=mean, rstd=rstd, B=2, T=6, C=96)

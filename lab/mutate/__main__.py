@@ -105,8 +105,9 @@ class Copy:
     def run(self, command: list[str], limit: float) -> int:
         """Run a command. Returns its status, or 124 if it takes more than `limit` seconds."""
         with open(self.log, "w") as log:
-            where = {"cwd": self.folder, "env": self.environment, "stdout": log, "stderr": log}
-            process = subprocess.Popen(command, start_new_session=True, **where)
+            process = subprocess.Popen(
+                command, start_new_session=True, cwd=self.folder, env=self.environment, stdout=log, stderr=log
+            )
         try:
             return process.wait(limit)
         except subprocess.TimeoutExpired:

@@ -20,8 +20,9 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from cuffi import CaffeError, caffe_net
+from cuffi import CaffeError, CaffeNet, caffe_net
 from cuffi.nets.net.messages import STOCK
+from cuffi.nets.stock import blobs_of
 from lab.fuzz.__main__ import rounds, tell
 from lab.fuzz.calls import Finding
 from lab.fuzz.options import parser
@@ -272,7 +273,7 @@ def listed(values: dict) -> list:
 
 def fields_of(layer: Layer, old: bool) -> list:
     kind = V1_TYPES.get(layer.type, layer.type.upper()) if old else Words(layer.type)
-    fields = [("name", Words(layer.name)), ("type", kind)]
+    fields: list[tuple[str, object]] = [("name", Words(layer.name)), ("type", kind)]
     fields += [("bottom", Words(b)) for b in layer.bottoms] + [("top", Words(t)) for t in layer.tops]
     fields += [(layer.rules[0], listed(rule)) for rule in layer.rules[1]]
     numbers = listed(layer.numbers)
@@ -400,7 +401,7 @@ class Nets:
         return "read" if damaged else "right"
 
 
-def compared(made: torch.nn.Module, net: Net) -> str:
+def compared(made: CaffeNet, net: Net) -> str:
     """The differences from the separate evaluation, or ""."""
     x = np.arange(BATCH * 3, dtype=np.float64).reshape(BATCH, 3) - 2
     blobs, outputs, parameters, multipliers = evaluated(net, x)
@@ -417,7 +418,7 @@ def compared(made: torch.nn.Module, net: Net) -> str:
         for p in group["params"]
     }
     for name, values in parameters.items():
-        own = [getattr(made.layers[name], blob) for blob in made.layers[name].present_blobs()]
+        own = [blob for _, blob in blobs_of(made.layers[name])]
         if not all(np.array_equal(a.detach().numpy(), b) for a, b in zip(own, values, strict=True)):
             return f"parameters of {name!r}: {own}, wanted {values}"
         wanted = [None if both[0] == 0 else both for both in multipliers[name]]

@@ -79,7 +79,8 @@ def written(line: list[str], path: Path, mirror: Path) -> None:
     text = subprocess.run(show, capture_output=True, check=True).stdout.decode(errors="replace")
     given = {name: tuple(map(int, sizes.split(","))) for name, sizes in (s.split("=") for s in shapes)}
     torch.manual_seed(7)
-    found, begun = {"net": line}, time.time()
+    found: dict[str, object] = {"net": line}
+    begun = time.time()
     try:
         net = caffe_net(text, phase="TEST", shapes=given)
         with torch.no_grad():

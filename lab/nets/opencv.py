@@ -50,7 +50,8 @@ def main() -> int:
     asked = parser.parse_args()
     asked.out.mkdir(exist_ok=True)
     if asked.image:
-        tried.IMAGES = (tuple(asked.image), *tried.IMAGES)
+        height, width = asked.image
+        tried.IMAGES = ((height, width), *tried.IMAGES)
     torch.set_num_threads(1)
     rows = [row for row in json.loads(asked.nets.read_text()) if not row["python"] and not row["error"]]
     texts = {(row["repository"], row["path"]): text_of(asked.mirror, row) for row in rows}

@@ -20,7 +20,8 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from cuffi import caffe, caffe_net
+from cuffi import caffe_net
+from cuffi.nets.pycaffe.proto import caffe_pb2
 
 IMAGES, SIZE, CROP, BATCH, SCALE = 3000, 64, 56, 50, 1 / 256
 POOL = 'layer { name: "p" type: "Pooling" bottom: "data" top: "p" pooling_param { pool: AVE global_pooling: true } }'
@@ -35,11 +36,14 @@ class ByHand(Dataset):
     def __len__(self) -> int:
         return IMAGES
 
-    def __getitem__(self, i: int):
+    def __getitem__(self, index: int):
         if self.entries is None:
             self.entries = lmdb.open(self.path, readonly=True, lock=False).begin(buffers=True)
-        datum = caffe.proto.caffe_pb2.Datum()
-        datum.ParseFromString(bytes(self.entries.get(f"{i:08d}".encode())))
+        entry = self.entries.get(f"{index:08d}".encode())
+        if entry is None:
+            raise IndexError(index)
+        datum = caffe_pb2.Datum()
+        datum.ParseFromString(bytes(entry))
         image = np.frombuffer(datum.data, np.uint8).reshape(3, SIZE, SIZE)
         top, left = np.random.randint(0, SIZE - CROP + 1, 2)
         image = image[:, top : top + CROP, left : left + CROP]
@@ -64,7 +68,7 @@ def images(folder: str, turns: int) -> None:
     draw = np.random.default_rng(0)
     with lmdb.open(folder, map_size=1 << 30) as environment, environment.begin(write=True) as entries:
         for i in range(IMAGES):
-            datum = caffe.proto.caffe_pb2.Datum(channels=3, height=SIZE, width=SIZE, label=i % 10)
+            datum = caffe_pb2.Datum(channels=3, height=SIZE, width=SIZE, label=i % 10)
             datum.data = draw.integers(0, 256, (3, SIZE, SIZE), dtype=np.uint8).tobytes()
             entries.put(f"{i:08d}".encode(), datum.SerializeToString())
     ours = loader(

@@ -28,7 +28,9 @@ from cuffi.commands.net.compare import random_inputs
 from cuffi.nets.net.fillers import _KINDS
 from cuffi.nets.net.graph import Spec
 
-IMAGES = ((224, 224), (300, 300), (512, 512), (321, 321), (64, 64), (360, 480), (28, 28), (416, 416))
+IMAGES: tuple[tuple[int, int], ...] = (
+    (224, 224), (300, 300), (512, 512), (321, 321), (64, 64), (360, 480), (28, 28), (416, 416)
+)  # fmt: skip
 LABELS = (
     lambda n, s: (n,),
     lambda n, s: (n, 1, *s),

@@ -77,7 +77,7 @@ def batches(shape, seed: int):
     return from_
 
 
-def by_hand(name: str, weights, data, iterations: int) -> list[float]:
+def by_hand(name: str, weights, data, iterations: int) -> torch.Tensor:
     _, _, net, rate, decay, multipliers = NETS[name]
     memory = {(k, i): torch.zeros_like(p) for k, pair in weights.items() for i, p in enumerate(pair)}
     losses, source = [], data(0)

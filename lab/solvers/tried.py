@@ -158,7 +158,7 @@ def prepared(checkout: Path, solver: Path, folder: Path) -> None:
     """Write the solver file and its nets with paths and data that are there."""
     node = parse(solver.read_bytes().decode(errors="replace"), solver.name)
     for i, field in enumerate(node.fields):
-        if field.name in NETS:
+        if field.name in NETS and isinstance(field.value, str):
             found = net_of(checkout, solver, unquoted(field.value))
             if not found:
                 print(f"{field.value} is not in the repository")

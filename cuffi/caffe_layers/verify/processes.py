@@ -58,6 +58,7 @@ class ChildReport:
     """The messages of one child process, and how it ended.
 
     Attributes:
+        rows: the results that it sent, of the kind that its work makes.
         doing: 'guessing' or 'running', at its end.
         what: the setting that it was guessing or running.
         guess: the guess that it was running; empty if the shapes were not guessed.
@@ -65,7 +66,7 @@ class ChildReport:
         end: how it ended; empty if normally.
     """
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     doing: str = ""
     what: str = ""

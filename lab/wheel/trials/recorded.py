@@ -78,15 +78,16 @@ def without_screen() -> None:
         def release(self):
             self.left = 0
 
-    cv2.VideoCapture = Capture
-    for name in ("imshow", "namedWindow", "moveWindow", "resizeWindow", "destroyAllWindows", "destroyWindow"):
-        setattr(cv2, name, lambda *arguments, **named: None)
+    windows = ("imshow", "namedWindow", "moveWindow", "resizeWindow", "destroyAllWindows", "destroyWindow")
+    stands_in: dict[str, object] = dict.fromkeys(windows, lambda *arguments, **named: None)
+    # Some scripts wait for any key, and some for a q.
+    stands_in |= {"VideoCapture": Capture, "waitKey": lambda delay=0: next(keys, ord("q"))}
+    for name, made in stands_in.items():
+        setattr(cv2, name, made)
     with contextlib.suppress(ImportError):  # some draw how many frames a second they read
         import imutils.video
 
         imutils.video.FPS.fps = lambda self: 25.0
-    # Some scripts wait for any key, and some for a q.
-    cv2.waitKey = lambda delay=0: next(keys, ord("q"))
 
 
 if __name__ == "__main__":
