@@ -1,20 +1,16 @@
 """examples/train_caffe_net.py: a net in Caffe's format learns, with a ported layer and without."""
 
-import importlib.util
-
 import pytest
 from conftest import ROOT, skip_if_missing
 from support.points import layer_object
+from support.typed import module_of
 
 
 @pytest.fixture(scope="module")
 def example():
     pytest.importorskip("sklearn", reason="the digits lie in scikit-learn")
     skip_if_missing("cpu", layer_object("normalize"))
-    spec = importlib.util.spec_from_file_location("train_caffe_net", ROOT / "examples" / "train_caffe_net.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of(ROOT / "examples" / "train_caffe_net.py")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """The examples print what their docstrings say, on the CPU."""
 
-import importlib.util
 import os
 import re
 import sys
@@ -9,6 +8,7 @@ import pytest
 from conftest import LAYERS, PACKAGE, ROOT, skip_if_missing
 from support import python_with_torch
 from support.points import layer_object
+from support.typed import module_of
 
 USED = ("depthwise_conv", "lltm", "round", "sigmoid")
 
@@ -22,10 +22,7 @@ def train_digits():
     for layer in USED:
         assert layer in LAYERS
         skip_if_missing("cpu", layer_object(layer))
-    spec = importlib.util.spec_from_file_location("train_digits", ROOT / "examples" / "train_digits.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of(ROOT / "examples" / "train_digits.py")
 
 
 @pytest.fixture

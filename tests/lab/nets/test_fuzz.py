@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from google.protobuf import text_format
 from support import python_with_torch
+from support.typed import not_none
 
 from cuffi.caffe_files import prototxt
 from cuffi.caffe_files.caffemodel import StoredBlob
@@ -130,4 +131,4 @@ def test_a_short_run():
     done = python_with_torch.run(command)
     assert done.returncode == 0, done.stdout + done.stderr
     tried = re.search(r"nets +([0-9]+): ", done.stdout)
-    assert 1 <= int(tried[1]) <= 30 and "0 findings" in done.stdout
+    assert 1 <= int(not_none(tried)[1]) <= 30 and "0 findings" in done.stdout

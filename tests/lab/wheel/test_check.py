@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -28,7 +29,10 @@ def says(monkeypatch):
 
 
 def test_a_checker_that_is_not_installed(says):
-    assert check.twine("some.whl") == "it is not installed: python -m pip install twine" and not says.commands
+    assert (
+        check.twine(Path("some.whl")) == "it is not installed: python -m pip install twine"
+        and not says.commands
+    )
 
 
 @pytest.mark.parametrize(

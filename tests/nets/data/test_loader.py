@@ -1,5 +1,8 @@
 """Data layers as DataLoaders, on small generated sets: LMDB, LevelDB, lists of images, HDF5."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,7 +17,8 @@ def test_types_that_are_read_are_no_stock_types():
     from cuffi.nets.data.loader import READ
 
     assert not set(READ) & set(stock_types())
-    assert item_shapes(type("Spec", (), {"type": "Input"})(), "x") == {}
+    spec: Any = SimpleNamespace(type="Input")
+    assert item_shapes(spec, "x") == {}
 
 
 TWO = """

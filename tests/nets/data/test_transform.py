@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from support.datasets import datums, images, net, write_lmdb
+from support.typed import not_none
 
 from cuffi.nets.data.loader import data_loaders
 
@@ -65,6 +66,6 @@ def test_spawned_workers_read_the_same(tmp_path, mean):
     loader = data_loaders(made, seed=3)["d"]
     parts = loader.dataset, loader.collate_fn, data_loaders(made, seed=3, workers=1)["d"].worker_init_fn
     data, collate, _ = pickle.loads(ForkingPickler.dumps(parts))
-    batch = next(iter(loader.batch_sampler))
+    batch = next(iter(not_none(loader.batch_sampler)))
     for top, value in collate([data[index] for index in batch]).items():
         assert torch.equal(value, next(iter(loader))[top])

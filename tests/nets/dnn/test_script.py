@@ -2,6 +2,7 @@
 
 import os
 import sys
+from typing import Any
 
 import pytest
 from support import python_with_torch
@@ -88,7 +89,8 @@ def test_an_importer_of_opencv_s_own_stays(folder, monkeypatch):
     from cuffi.dnn import install, readNetFromCaffe
 
     assert cv2.dnn.__file__.startswith(str(folder))
-    cv2.dnn.readNetFromCaffe = theirs = object()
+    theirs: Any = object()
+    cv2.dnn.readNetFromCaffe = theirs
     assert "readNetFromCaffe" not in install() and cv2.dnn.readNetFromCaffe is theirs
     del cv2.dnn.readNetFromCaffe
     assert "readNetFromCaffe" in install() and cv2.dnn.readNetFromCaffe is readNetFromCaffe

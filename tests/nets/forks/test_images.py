@@ -93,7 +93,7 @@ def test_interp(words, cut, size):
 def test_upsample_by_a_mask():
     x = draw(2, 3, 5, 6)
     top, mask = torch.nn.functional.max_pool2d(x, 2, 2, return_indices=True, ceil_mode=True)
-    wanted = torch.nn.functional.max_unpool2d(top, mask, 2, 2, output_size=(5, 6))
+    wanted = torch.nn.functional.max_unpool2d(top, mask, (2, 2), (2, 2), output_size=(5, 6))
     for words in ("upsample_h: 5 upsample_w: 6", "scale: 2 pad_out_h: true"):
         net = one_layer(f'type: "Upsample" upsample_param {{ {words} }}', top.shape, mask.shape)
         same(net(top, mask.double()), wanted)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from support import fork_reference as reference
 from support.nets import draw, gradients_are_right, one_layer, randomised, same
+from support.typed import not_none
 
 from cuffi.base import CaffeValueError
 
@@ -167,7 +168,7 @@ def test_multi_box_loss_without_any_box():
         loss = net(offsets, *bottoms[1:], rows)
         assert loss == 0
         loss.backward()
-        assert not offsets.grad.count_nonzero()
+        assert not not_none(offsets.grad).count_nonzero()
 
 
 @pytest.mark.parametrize("words, said", [
@@ -302,7 +303,7 @@ def test_detections_are_judged(difficult):
         f'type: "DetectionEvaluate" detection_evaluate_param {{ {words} }}', found.shape, rows.shape
     )
     counts = [(1, 3), (2, 2), (3, 1)] if difficult else [(1, 2), (2, 0), (3, 1)]
-    wanted = [[-1, label, count, -1, -1] for label, count in counts]
+    wanted: list[list[float]] = [[-1, label, count, -1, -1] for label, count in counts]
     wanted += [[0, 1, 0.95, 1, 0], [0, 1, 0.9, 0, 1], [0, 2, 0.3, *((1, 0) if difficult else (0, 0))]]
     wanted += [[1, 3, 0.8, 0, 1], [2, 1, 0.5, 1, 0], [2, 1, 0.4, 0, 1]]
     same(net(found, rows)[0, 0], np.array(wanted, float), 1e-6)

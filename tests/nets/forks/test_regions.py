@@ -154,7 +154,7 @@ def pixel_overlap(a, b):
 
 @pytest.mark.parametrize("least, before, after", [(0, 0, 0), (0.4, 20, 6), (0.99999, 0, 0)])
 def test_proposals_of_several_maps(least, before, after):
-    maps = [((30, 60), (30, 80), 16, draw(4, 2, 4, 5).softmax(1), draw(4, 4, 4, 5, seed=1))]
+    maps: list[tuple] = [((30, 60), (30, 80), 16, draw(4, 2, 4, 5).softmax(1), draw(4, 4, 4, 5, seed=1))]
     maps += [((64,), (50,), 32, draw(2, 2, 2, 3, seed=2).softmax(1), draw(2, 4, 2, 3, seed=3))]
     words = f"fg_thr: {least} max_nms_num: {before} max_post_nms_num: {after} "
     found = {0: [], 1: []}

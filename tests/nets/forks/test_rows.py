@@ -4,6 +4,7 @@ Caffe's CHECKs say so, or its code reads beyond its memory. The values around th
 """
 
 import functools
+from typing import Any
 
 import pytest
 import torch
@@ -95,8 +96,10 @@ def test_a_captured_graph_asserts_on_the_device(monkeypatch):
 
     monkeypatch.setattr(torch, "_assert_async", lambda right, words: asserted.append((bool(right), words)))
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
-    StockLayer.check_rows(Layer(), OnGpu(), "wrong")
+    layer: Any = Layer()
+    wrong: Any = OnGpu()
+    StockLayer.check_rows(layer, wrong, "wrong")
     assert asserted == [(False, "l: wrong")]
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
     with pytest.raises(ValueError, match="wrong"):
-        StockLayer.check_rows(Layer(), OnGpu(), "wrong")
+        StockLayer.check_rows(layer, wrong, "wrong")

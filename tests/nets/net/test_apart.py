@@ -57,7 +57,10 @@ def inputs():
 def traces(net):
     """All that a call may change."""
     states = [value for state in net.l._state.values() for value in state]
-    generators = torch.get_rng_state(), torch.from_numpy(np.random.get_state()[1].astype(np.int64))
+    generators = (
+        torch.get_rng_state(),
+        torch.from_numpy(np.random.get_state(legacy=False)["state"]["key"].astype(np.int64)),
+    )
     python = torch.tensor(random.getstate()[1])
     tensors = [*net.state_dict().values(), *states, *generators, python]
     modes = [module.training for module in net.modules()]

@@ -7,6 +7,7 @@ import torch
 from support import python_with_torch
 from support.nets import NET, batch
 from support.root import ROOT
+from torch.utils.checkpoint import checkpoint
 
 from cuffi import caffe_net
 
@@ -95,7 +96,7 @@ def test_checkpointing_and_a_copy_for_averaging(net):
     loss, gradients = step(net)
     net.zero_grad()
     inputs = batch()
-    again = torch.utils.checkpoint.checkpoint(
+    again = checkpoint(
         lambda data, label: net(data=data, label=label), inputs["data"], inputs["label"], use_reentrant=False
     )
     again.backward()

@@ -12,6 +12,7 @@ import torch
 from support.fork_cases import CASES
 from support.nets import draw, one_layer, randomised, same
 from support.pairs import SINGLE_CASES, STOCK_CASES
+from support.typed import not_none
 
 from cuffi.base import CaffeError
 from cuffi.nets.forks import fork_classes, fork_types
@@ -31,7 +32,7 @@ def gradient(text, bottoms, diff=None, train=True, **options):
     top = net(*bottoms)
     g = draw(*top.shape, seed=5) if diff is None else diff
     top.backward(g)
-    return g.numpy(), [x.grad.numpy() for x in bottoms]
+    return g.numpy(), [not_none(x.grad).numpy() for x in bottoms]
 
 
 def sign(x):
@@ -90,7 +91,7 @@ def test_a_power_that_does_not_depend_on_x_is_constant(power, scale, shift):
     wanted = 1.0 if power == 0 else math.inf if (power, shift) == (-1, 0) else float(shift) ** power
     assert top[0].tolist() == pytest.approx([wanted] * 6, rel=1e-15)
     top.sum().backward()
-    assert not x.grad.any()
+    assert not not_none(x.grad).any()
 
 
 @pytest.mark.parametrize("index", [-0.4, -1.0, 4.0])
@@ -107,7 +108,7 @@ def test_the_least_probability_is_a_float_s():
     loss = one_layer('type: "MultinomialLogisticLoss"', (1, 2), (1,))(zeros, torch.zeros(1).double())
     loss.backward()
     same(loss, -math.log(least), 1e-15)
-    np.testing.assert_allclose(zeros.grad.numpy(), [[-1 / least, 0]], rtol=1e-15)
+    np.testing.assert_allclose(not_none(zeros.grad).numpy(), [[-1 / least, 0]], rtol=1e-15)
 
 
 def test_clip_where_clamp_has_no_gradient_at_its_limits(monkeypatch):
@@ -150,7 +151,7 @@ def test_weights_in_front_of_mvn_learn_from_a_blank_picture():
     x[1] = 0.5
     weight = torch.ones(2, dtype=torch.float64, requires_grad=True)
     (net(x * weight[:, None, None]) * draw(2, 2, 3, 3, seed=1)).sum().backward()
-    assert weight.grad.isfinite().all()
+    assert not_none(weight.grad).isfinite().all()
 
 
 @pytest.mark.parametrize("stable", [True, False])
@@ -171,7 +172,7 @@ def test_a_pair_at_the_margin_learns_nothing(legacy):
     bottoms = [torch.tensor(x).double().requires_grad_() for x in (a, b)]
     net = one_layer(f'type: "ContrastiveLoss" contrastive_loss_param {{ {said} }}', (2, 2), (2, 2), (2,))
     net(*bottoms, torch.zeros(2)).backward()
-    assert not bottoms[0].grad.any() and not bottoms[1].grad.any()
+    assert not any(not_none(bottom.grad).any() for bottom in bottoms)
 
 
 def test_a_score_at_the_margin_learns_nothing():
@@ -206,7 +207,7 @@ def test_the_compiled_types_have_the_same_gradients(stock, text):
     g = draw(*top.shape, seed=5)
     top.backward(g)
     _, (found,) = gradient(f'type: "{kind}" {fields}', [[FLAT]], g)
-    np.testing.assert_allclose(found, x.grad.numpy(), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found, not_none(x.grad).numpy(), rtol=1e-9, atol=1e-12)
 
 
 def test_each_type_has_a_row():

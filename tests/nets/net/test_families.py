@@ -4,6 +4,7 @@ import importlib
 import inspect
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import python_with_torch
@@ -21,7 +22,7 @@ def modules(package):
 
 def types_in(package, module):
     """The types that the classes of a module compute."""
-    own = [
+    own: list[Any] = [
         kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == module.__name__
     ]
     kinds = [kind for kind in own if issubclass(kind, stock.StockLayer) and not inspect.isabstract(kind)]

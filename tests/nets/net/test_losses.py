@@ -5,6 +5,7 @@ import pytest
 import torch
 from support import caffe_reference as reference
 from support.nets import draw, gradients_are_right, labels, one_layer, same
+from support.typed import not_none
 
 from cuffi import caffe_net
 from cuffi.base import CaffeValueError
@@ -202,4 +203,4 @@ def test_the_loss_of_a_ported_layer_has_a_weight(weight):
 def test_losses_are_those_that_are_named_so():
     """The tops that net.loss adds up if the prototxt has no loss_weight, as in Caffe."""
     for name in stock.stock_types():
-        assert stock.stock_class(name).is_loss == name.endswith("Loss"), name
+        assert not_none(stock.stock_class(name)).is_loss == name.endswith("Loss"), name

@@ -1,5 +1,7 @@
 """The types that a net needs, before anything is built."""
 
+from support.typed import not_none
+
 from cuffi.nets.net.needs import Need, needs
 from cuffi.nets.net.phases import TEST, TRAIN, State
 
@@ -22,7 +24,7 @@ def test_all_is_asked_at_once():
     assert asked == [["DataOfAFork", "Own"]]
     assert [name for name, need in found.items() if need.fields is not None] == ["Own", "Other", "Power"]
     assert found["ReLU"] == Need(None, {TRAIN}) and found["Other"].phases == {TEST}
-    (field,) = found["Power"].fields
+    (field,) = not_none(found["Power"].fields)
     assert (field.path, field.line) == ("power_param.of_fork", 7)
     assert list(found) == ["Own", "ReLU", "Other", "Power"]
 

@@ -226,7 +226,7 @@ def test_the_compiled_types_take_the_same_shapes(stock, name):
     names = tuple(f"x{i}" for i in range(len(case.bottoms)))
     tops = tuple(f"y{i}" for i in range(case.tops))
     for bottom, x in enumerate(case.bottoms):
-        shapes = [x.shape, (*x.shape, 1), (*x.shape, 1, 1)]
+        shapes: list[tuple[int, ...]] = [x.shape, (*x.shape, 1), (*x.shape, 1, 1)]
         shapes += [tuple(1 if j == axis else n for j, n in enumerate(x.shape)) for axis in range(x.dim())]
         for shape in shapes:
             given = shapes_of(changed(name, bottom, torch.empty(shape)))

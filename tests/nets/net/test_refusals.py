@@ -3,6 +3,7 @@
 import pytest
 import torch
 from support.nets import one_layer
+from support.typed import not_none
 
 from cuffi import CaffeTypeError, CaffeValueError, caffe_net
 from cuffi.nets.net.needs import needs
@@ -191,7 +192,7 @@ OTHERS = (
 @pytest.mark.parametrize("kind", [*COUNTS, *OTHERS.split()])
 def test_how_many_bottoms_and_tops(kind):
     least_in, most_in, least_out, most_out = COUNTS.get(kind, (1, 1, 1, 1))
-    made = stock_class(kind)
+    made = not_none(stock_class(kind))
     for what, right, (least, most) in (
         ("bottoms", (least_in, least_out), (least_in, most_in)),
         ("tops", (least_in, least_out), (least_out, most_out)),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import torch
 from support.nets import INPUT
+from support.typed import not_none
 
 from cuffi import caffe_net
 from cuffi.nets.net.needs import needs
@@ -33,7 +34,7 @@ def test_fields_of_forks_are_read_by_the_ported_layer_where_there_is_one(monkeyp
         f"pooling_param {{ kernel_size: 3 {said} }} }}\n"
         for name, said in (("of_fork", "pad_l: 1"), ("of_stock", "ceil_mode: false"))
     )
-    (field,) = needs(text)["Pooling"].fields
+    (field,) = not_none(needs(text)["Pooling"].fields)
     assert (field.path, field.message) == ("pooling_param.pad_l", "PoolingParameter")
     assert needs(text, ignore=["pooling_param.pad_l"])["Pooling"].fields is None
     monkeypatch.setattr(Folders, "find", lambda self, name: Ported)

@@ -54,7 +54,7 @@ def test_names_with_escapes(tmp_path):
     path, text = tmp_path / "a.caffemodel", TEXT
     path.write_bytes(message.SerializeToString())
     for name, new in names.items():
-        text = text.replace(f'"{name}"', '"' + text_encoding.CEscape(new, as_utf8=False) + '"')
+        text = text.replace(f'"{name}"', '"' + text_encoding.CEscape(new.encode(), as_utf8=False) + '"')
     text = text.replace('"data"', r"""'\x64\141t' "a" """)
     assert r"\345\215\267\347\247\257" in text
     net = caffe_net(text, path)

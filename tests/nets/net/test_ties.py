@@ -12,6 +12,7 @@ import pytest
 import torch
 from support import caffe_reference as reference
 from support.nets import one_layer, same
+from support.typed import not_none
 
 from cuffi.nets.stock.losses import ArgMax
 
@@ -72,7 +73,7 @@ def test_a_mask_of_the_whole_map_has_the_first_and_so_does_the_gradient():
     first = [row.index(max(row)) for row in x.detach().flatten(2)[0].tolist()]
     same(found["y1"].flatten(), np.array(first, float))
     found["y0"].sum().backward()
-    assert x.grad.flatten(2)[0].nonzero().tolist() == [[c, place] for c, place in enumerate(first)]
+    assert not_none(x.grad).flatten(2)[0].nonzero().tolist() == [[c, place] for c, place in enumerate(first)]
 
 
 @pytest.mark.parametrize("count", [2, 3, 4])
@@ -93,7 +94,7 @@ def test_a_region_s_maximum_is_the_first():
     text = 'type: "ROIPooling" roi_pooling_param { pooled_h: 2 pooled_w: 2 }'
     net = one_layer(text, x.shape, (1, 5))
     net(x, torch.tensor([[0.0, 0, 0, 3, 3]]).double()).sum().backward()
-    assert x.grad.nonzero()[:, 2:].tolist() == [[0, 0], [0, 2], [2, 0], [2, 2]]
+    assert not_none(x.grad).nonzero()[:, 2:].tolist() == [[0, 0], [0, 2], [2, 0], [2, 2]]
 
 
 def test_equal_scores_keep_the_order_of_the_priors():

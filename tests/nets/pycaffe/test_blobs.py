@@ -1,5 +1,7 @@
 """caffe.Net's blobs and parameters: arrays are the net's memory."""
 
+from typing import Any
+
 import pytest
 import torch
 from support.pycaffe import TEXT, assert_close, data, reference
@@ -75,7 +77,8 @@ layer { name: "l" type: "LSTM" bottom: "x" bottom: "cont" top: "h" recurrent_par
 def test_backward_leaves_the_state_of_a_sequence():
     net, cont, outs = caffe.Net(RECURRENT, caffe.TEST), data(3, 2) * 0 + 1, []
     for goes_back in (False, True):
-        net.module.get_layer("l").reset()
+        layer: Any = net.module.get_layer("l")
+        layer.reset()
         first = net.forward(x=data(3, 2, 4), cont=cont)["h"].copy()
         if goes_back:
             net.backward(h=first * 0 + 1)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from support.pycaffe import TEXT, assert_close, data, reference
+from support.typed import not_none
 from torch.nn import functional
 
 from cuffi import CaffeValueError, caffe
@@ -59,7 +60,7 @@ def test_diffs_are_those_of_torch(net):
     assert_close(net.blobs["conv"].diff, blobs["conv0"].grad)  # the layer in place has overwritten the other
     assert not net.params["ip"][0].diff.any()
     bias = net.params["conv"][1].diff.copy()
-    assert_close(bias, blobs["conv0"].grad.sum((0, 2, 3)))
+    assert_close(bias, not_none(blobs["conv0"].grad).sum((0, 2, 3)))
     net.backward(start="pool")
     assert_close(net.params["conv"][1].diff, 2 * bias)  # Caffe adds
     net.clear_param_diffs()
@@ -72,8 +73,8 @@ def test_backward_runs_no_layer_after_its_start(net):
     net.blobs["data"].data[...] = x.detach().numpy()
     net.forward(end="conv")
     net.blobs["conv"].diff[...] = 1
-    reference_top = functional.conv2d(x, *(torch.from_numpy(p.data.copy()) for p in net.params["conv"]))
-    reference_top.sum().backward()
+    weight, bias = (torch.from_numpy(p.data.copy()) for p in net.params["conv"])
+    functional.conv2d(x, weight, bias).sum().backward()
     assert_close(net.backward(start="conv")["data"], x.grad)
 
 
@@ -280,13 +281,13 @@ def test_a_module_beside_the_prototxt_runs_only_after_consent(tmp_path, monkeypa
     (tmp_path / "a.prototxt").write_text(layer)
     (tmp_path / "s.prototxt").write_text('net: "a.prototxt" base_lr: 1 lr_policy: "fixed" max_iter: 1')
     monkeypatch.chdir(tmp_path)
-    for door, arguments in (
-        (caffe.Net, ("a.prototxt", caffe.TEST)),
-        (caffe.Classifier, ("a.prototxt", None)),
-        (caffe.get_solver, ("s.prototxt",)),
+    for door in (
+        lambda: caffe.Net("a.prototxt", caffe.TEST),
+        lambda: caffe.Classifier("a.prototxt", None),
+        lambda: caffe.get_solver("s.prototxt"),
     ):
         with pytest.raises(CaffeValueError, match=r"runs Python code, hostile.Own. .*python_layers=True"):
-            door(*arguments)
+            door()
     assert not (tmp_path / "ran").exists()
     assert caffe.get_solver("s.prototxt", python_layers=True).net.layers[0].blobs[0].count == 1
     (tmp_path / "ran").unlink()

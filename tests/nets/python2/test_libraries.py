@@ -3,6 +3,7 @@
 import pickle
 import sys
 import types
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,7 +68,7 @@ def test_other_code_keeps_its_numpy(tmp_path):
 def test_an_image_is_rescaled_by_its_sides_alone(tmp_path, monkeypatch):
     """Without scikit-image: checks the arguments of its function, which once detected the axis of colours itself."""
     given = []
-    transform = types.ModuleType("skimage.transform")
+    transform: Any = types.ModuleType("skimage.transform")
     transform.rescale = lambda image, scale, **options: given.append(options)
     monkeypatch.setitem(sys.modules, "skimage", types.ModuleType("skimage"))
     monkeypatch.setitem(sys.modules, "skimage.transform", transform)

@@ -5,6 +5,7 @@ import sys
 import sysconfig
 import types
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,7 +51,7 @@ def test_a_module_that_the_process_has_of_the_same_folder_is_shared(tree, monkey
 
 
 def test_a_given_module_wins_over_any_other_and_is_not_left_in_sys_modules(tree):
-    caffe = types.ModuleType("caffe")
+    caffe: Any = types.ModuleType("caffe")
     caffe.io, caffe.TRAIN = types.SimpleNamespace(f=7), 0
     files = {
         "caffe.py": "raise Exception",
@@ -81,7 +82,7 @@ def test_a_traceback_shows_the_file_s_own_line(tree):
     made = tree({"use.py": "def f(a, b):\n    print a\n    return a / b\n"})
     with pytest.raises(ZeroDivisionError) as error:
         made.module("use").f(1, 0)
-    frame = next(entry for entry in error.traceback if entry.path.name == "use.py")
+    frame = next(entry for entry in error.traceback if Path(entry.path).name == "use.py")
     assert linecache.getline(str(frame.path), frame.lineno + 1) == "    return a / b\n"
 
 

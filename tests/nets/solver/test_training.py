@@ -5,11 +5,13 @@ import re
 import signal
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import torch
 from support import python_with_torch
 from support.root import ROOT
+from support.typed import not_none
 
 from cuffi import CaffeValueError
 from cuffi.train import Training, main
@@ -128,7 +130,7 @@ def test_a_process_that_is_killed_resumes_to_the_bit(folder):
     command = [sys.executable, "-u", "-m", "cuffi.train", str(folder / "solver.prototxt")]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     seen = 0
-    for line in process.stderr:
+    for line in not_none(process.stderr):
         seen += "Snapshotting solver state" in line
         if seen == 2:
             os.kill(process.pid, signal.SIGKILL)
@@ -148,7 +150,8 @@ def test_what_is_logged(folder):
     lines = []
     training = Training(folder / "solver.prototxt", log=lines.append)
     training.run()
-    shown = [re.search(r"\] (Iteration \d+), loss", line)[1] for line in lines if ", loss" in line]
+    matches = [re.search(r"\] (Iteration \d+), loss", line) for line in lines if ", loss" in line]
+    shown = [not_none(match)[1] for match in matches]
     assert shown == [f"Iteration {i}" for i in (0, 3, 6, 9, 12)]
     tests = [line.partition("] ")[2] for line in lines if "Testing net" in line]
     assert tests == [f"Iteration {i}, Testing net (#0)" for i in (0, 6, 12)]
@@ -163,12 +166,17 @@ def test_a_test_net_of_its_own_has_the_trained_weights(folder):
     (folder / "test.prototxt").write_text(NET)
     (folder / "solver.prototxt").write_text(text + 'test_net: "test.prototxt"')
     training = Training(folder / "solver.prototxt", log=lambda line: None)
-    (test_net,) = training.test_nets
-    assert test_net is not training.net and test_net.a.weight is training.net.a.weight
+    nets: list[Any] = [training.net, *training.test_nets]
+    net, test_net = nets
+    assert test_net is not net and test_net.a.weight is net.a.weight
     before = training.test()[0]["loss"]
     training.step(6)
-    assert test_net.n.mean is training.net.n.mean
+    assert test_net.n.mean is net.n.mean
     assert not torch.equal(training.test()[0]["loss"], before)
+
+
+def drop_nothing(net: Any) -> None:
+    net.drop.ratio = 0.0
 
 
 def test_the_loss_is_that_of_a_loop_by_hand(folder):
@@ -182,7 +190,7 @@ def test_the_loss_is_that_of_a_loop_by_hand(folder):
         log=lambda line: None,
         device="cpu",
     )
-    training.net.drop.ratio = 0.0
+    drop_nothing(training.net)
     state = {name: value.clone() for name, value in training.net.state_dict().items()}
     training.step(3)
     by_hand = Training(
@@ -192,7 +200,7 @@ def test_the_loss_is_that_of_a_loop_by_hand(folder):
         log=lambda line: None,
         device="cpu",
     ).net
-    by_hand.drop.ratio = 0.0
+    drop_nothing(by_hand)
     by_hand.load_state_dict(state)
     parameters = dict(by_hand.named_parameters())
     memory = {name: torch.zeros_like(p) for name, p in parameters.items()}
@@ -203,7 +211,7 @@ def test_the_loss_is_that_of_a_loop_by_hand(folder):
         with torch.no_grad():
             for name, p in parameters.items():
                 rate = 0.05 * (1 + 0.01 * i) ** -0.75 * (2 if name == "a.bias" else 1)
-                memory[name] = 0.9 * memory[name] + rate * p.grad / 2
+                memory[name] = 0.9 * memory[name] + rate * not_none(p.grad) / 2
                 p -= memory[name]
     for name, p in training.net.named_parameters():
         torch.testing.assert_close(p, parameters[name], rtol=1e-5, atol=1e-6)
@@ -326,7 +334,7 @@ def test_the_log_is_read_by_parse_log(folder):
         iteration = found[1] if (found := re.search(r"Iteration (\d+)", line)) else iteration
         for kind in rows:
             if found := re.search(kind + r" net output #(\d+): (\S+) = ([\.\deE+-]+)", line):
-                rows[kind].append((int(iteration), int(found[1]), found[2]))
+                rows[kind].append((int(not_none(iteration)), int(found[1]), found[2]))
     assert start and rows["Train"] == [(i, 0, "loss") for i in (0, 3, 6, 9)]
     # Caffe's last line has no outputs of the net.
     assert sum("Iteration 12, loss = " in line for line in lines) == 1

@@ -1,1 +1,3 @@
 """caffe.proto: the module `caffe_pb2`."""
+
+from . import caffe_pb2 as caffe_pb2
