@@ -73,7 +73,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "gpu: needs a GPU, which none of its parameters says")
     config.pluginmanager.register(LeftOut(config), "left out")
     option = config.option
-    chosen = not option.all or option.keyword or option.markexpr or option.file_or_dir
+    chosen = option.all or option.keyword or option.markexpr or option.file_or_dir
     whole = not (chosen or hasattr(config, "workerinput") or PACKAGE != "cuffi" or torch.cuda.is_available())
     if config.option.seconds or whole:
         config.pluginmanager.register(Seconds(config.option.seconds), "seconds")
