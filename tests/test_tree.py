@@ -143,3 +143,18 @@ def test_each_module_has_a_name_of_its_own():
             seen.setdefault((not_none(room_of(name)), file.stem), []).append(name)
     alike = [names for (_, stem), names in seen.items() if len(names) > 1 and stem not in OF_THE_PACKAGE]
     assert len(seen) > 200 and not alike
+
+
+# Words that name no thing and no deed. docs/architecture.md says what a site is.
+EMPTY_WORDS = {"said", "asked", "found", "kept", "one", "own", "wanted", "parts", "items", "loose", "known"}
+
+
+def test_functions_and_classes_are_named_by_a_verb_or_a_noun_of_the_field():
+    names = [
+        (node.name, file)
+        for file in sources("cuffi", "layers", "tools")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    ]
+    assert len(names) > 2000
+    assert not [f"{file}: {name}" for name, file in names if name.strip("_").lower() in EMPTY_WORDS]

@@ -267,16 +267,16 @@ def read_fields(
     from google.protobuf import text_format
 
     unknown: list[Unknown] = []
-    known = _known(node, message.DESCRIPTOR, "", without, unknown, words)
+    known = _with_known_fields(node, message.DESCRIPTOR, "", without, unknown, words)
     text = render(known)
     try:
         text_format.Parse(text, message)
     except text_format.ParseError as error:
-        raise CaffeValueError(_said(error, text, node.line)) from None
+        raise CaffeValueError(_naming_the_field(error, text, node.line)) from None
     return unknown
 
 
-def _said(error, text: str, line: int) -> str:
+def _naming_the_field(error, text: str, line: int) -> str:
     """protobuf's error with the field's name in place of the text of its line."""
     said = re.sub(r"^\d+:\d+ : ", "", str(error))
     if not error.GetLine():
@@ -287,7 +287,7 @@ def _said(error, text: str, line: int) -> str:
     return f"line {error.GetLine()}: {names[-1] + ': ' if names else ''}{said}"
 
 
-def _known(
+def _with_known_fields(
     node: Node, descriptor, path: str, without: tuple[str, ...], unknown: list[Unknown], words: Container[str]
 ) -> Node:
     kept = Node(node.line)
@@ -301,7 +301,7 @@ def _known(
             hint = unknown_field(entry.name, descriptor)
             unknown.append(Unknown(where, descriptor.name, entry.line, entry.value, hint, near))
         elif isinstance(entry.value, Node) and field.message_type is not None:
-            inside = _known(entry.value, field.message_type, where + ".", without, unknown, words)
+            inside = _with_known_fields(entry.value, field.message_type, where + ".", without, unknown, words)
             kept.fields.append(Field(entry.name, inside, entry.line))
         elif isinstance(entry.value, Node) or field.message_type is not None:
             wanted = "a message in braces" if field.message_type else _KINDS.get(field.cpp_type, "a name")

@@ -188,7 +188,7 @@ def _default(kind: str, value: str | None) -> str | None:
     return value if value is None else re.sub(r"\.$", ".0", value)
 
 
-def _asked(operation: Declared, values: list[str]) -> tuple[str, str]:
+def _statements(operation: Declared, values: list[str]) -> tuple[str, str]:
     """Statements that do the operation: the last has no `;`, and its value is a Value."""
     strings = (
         f'"{operation.name.removesuffix("_out")}", "{operation.overload}", "{",".join(operation.names)}"'
@@ -198,14 +198,14 @@ def _asked(operation: Declared, values: list[str]) -> tuple[str, str]:
 
 
 def _function(operation: Declared) -> str:
-    first, asked = _asked(operation, operation.values)
+    first, asked = _statements(operation, operation.values)
     result = "const Tensor&" if operation.name.endswith("_out") else operation.result
     head = f"inline {result} {operation.name}({', '.join(operation.parameters)})"
     return f"AT_COLD {head} {{ {first}{_returned(operation, asked)} }}"
 
 
 def _method(operation: Declared) -> str:
-    first, asked = _asked(operation, ["*this", *operation.values[1:]])
+    first, asked = _statements(operation, ["*this", *operation.values[1:]])
     parameters = ", ".join(operation.parameters[1:])
     if operation.name.endswith("_") and operation.result == "Tensor":
         return (

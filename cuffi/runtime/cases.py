@@ -298,14 +298,14 @@ def cast(
 ) -> tuple:
     """The arguments with their floating tensors in a dtype, on a device, as leaves with or without requires_grad."""
 
-    def one(argument):
+    def moved(argument):
         if not isinstance(argument, Tensor):
             return argument
         if not argument.is_floating_point():
             return argument.to(device)
         return argument.detach().to(device, dtype).requires_grad_(grad)
 
-    return tuple(one(a) for a in arguments)
+    return tuple(moved(a) for a in arguments)
 
 
 def away_from_kinks(arguments: tuple, kinks: tuple[tuple[float, float], ...]) -> tuple:

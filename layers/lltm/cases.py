@@ -51,7 +51,7 @@ def cell(draw, batch, features, state):
     )
 
 
-def kept(draw, batch, state):
+def saved_for_backward(draw, batch, state):
     """What lltm_pointwise keeps for its backward."""
     gates, bias, new_cell = pointwise(draw, batch, state)
     return gates, new_cell, bias
@@ -130,14 +130,32 @@ CASES = [
         function=lltm_pointwise_backward,
         reference=plain_pointwise_backward,
         inputs={
-            "both": lambda draw: (*kept(draw, 33, 7), *top_diffs(draw, 33, 7)),
-            "h alone": lambda draw: (*kept(draw, 5, 16), draw.normal(5, 16)),
-            "cell alone": lambda draw: (*kept(draw, 5, 16), None, draw.normal(5, 16)),
+            "both": lambda draw: (*saved_for_backward(draw, 33, 7), *top_diffs(draw, 33, 7)),
+            "h alone": lambda draw: (*saved_for_backward(draw, 5, 16), draw.normal(5, 16)),
+            "cell alone": lambda draw: (*saved_for_backward(draw, 5, 16), None, draw.normal(5, 16)),
             "no bias": lambda draw: (*pointwise(draw, 5, 16)[::2], None, *top_diffs(draw, 5, 16)),
-            "neither": lambda draw: kept(draw, 5, 16),
-            "gates alone": lambda draw: (*kept(draw, 200, 9), *top_diffs(draw, 200, 9), True, False, False),
-            "bias alone": lambda draw: (*kept(draw, 200, 9), *top_diffs(draw, 200, 9), False, True, False),
-            "old_cell alone": lambda draw: (*kept(draw, *WIDE), *top_diffs(draw, *WIDE), False, False, True),
+            "neither": lambda draw: saved_for_backward(draw, 5, 16),
+            "gates alone": lambda draw: (
+                *saved_for_backward(draw, 200, 9),
+                *top_diffs(draw, 200, 9),
+                True,
+                False,
+                False,
+            ),
+            "bias alone": lambda draw: (
+                *saved_for_backward(draw, 200, 9),
+                *top_diffs(draw, 200, 9),
+                False,
+                True,
+                False,
+            ),
+            "old_cell alone": lambda draw: (
+                *saved_for_backward(draw, *WIDE),
+                *top_diffs(draw, *WIDE),
+                False,
+                False,
+                True,
+            ),
         },
         gradient="none",
         tolerance={
@@ -147,10 +165,10 @@ CASES = [
             torch.bfloat16: (2e-2, 2e-2),
         },
         autocast="lower",
-        empty=lambda draw: (*kept(draw, 0, 7), *top_diffs(draw, 0, 7)),
+        empty=lambda draw: (*saved_for_backward(draw, 0, 7), *top_diffs(draw, 0, 7)),
         bad={
             "new_h_diff": Bad(
-                lambda draw: (*kept(draw, 4, 5), draw.normal(4, 1)),
+                lambda draw: (*saved_for_backward(draw, 4, 5), draw.normal(4, 1)),
                 CaffeValueError,
                 "lltm: new_h_diff: expected the shape of new_cell, [4, 5]",
             ),

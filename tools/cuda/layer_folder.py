@@ -23,16 +23,16 @@ class LayerFolder:
             for name in names
             if name.endswith(SOURCES + HEADERS)
         )
-        self._found: dict[str, str | None] = {}
+        self._paths: dict[str, str | None] = {}
 
     def relative(self, path: str) -> str:
         return os.path.relpath(path, self.path)
 
     def find(self, include: str) -> str | None:
         """The path of the included file in the folder. None if the file is the toolkit's or the system's."""
-        if include not in self._found:
+        if include not in self._paths:
             parts = PurePosixPath(include).parts
             ends = ["/".join(parts[i:]) for i in range(len(parts))]
             deeper = (file for file in self.files if "/" in include and file.endswith(f"/{include}"))
-            self._found[include] = next((end for end in ends if end in self.files), next(deeper, None))
-        return self._found[include]
+            self._paths[include] = next((end for end in ends if end in self.files), next(deeper, None))
+        return self._paths[include]

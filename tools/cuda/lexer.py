@@ -64,7 +64,7 @@ class Lexed:
         self.imbalances: list[Imbalance] = []
         self.undecided: list[tuple[int, int]] = []
         self._newlines = [m.start() for m in re.finditer("\n", text)]
-        every = list(items(text))
+        every = list(tokens_and_directives(text))
         self.choices = choose(every, defined) if defined.get("CAFFE_HOST_BACKEND") else {}
         self._keep_live(every)
 
@@ -142,7 +142,7 @@ class Lexed:
                 self.imbalances.append(Imbalance(token.start, token.end))
 
 
-def items(text: str):
+def tokens_and_directives(text: str):
     """Yields the tokens and directives of the whole text in order, also of dead branches."""
     word, tokens, start = None, [], None  # the directive being read
     line_is_fresh = True

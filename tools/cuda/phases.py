@@ -432,7 +432,7 @@ class _Phases:
             variable.region = places[variable.declaration.id]
         used = [[v for s in statements for v in self._variables(s) if v in own] for statements, _ in regions]
         carried = [v for v in own if any(v in u and v.region != i for i, u in enumerate(used))]
-        kept = self._kept(own, carried)
+        kept = self._in_arrays(own, carried)
         edits = []
         for i, (statements, _) in enumerate(regions):
             opening = self._carried_into(i, used[i], kept)
@@ -452,7 +452,7 @@ class _Phases:
         at = self.function.body + 1
         return [(at, at, NO_BARRIER + arrays), *edits]
 
-    def _kept(self, own: list[_Variable], carried: list[_Variable]) -> list[_Variable]:
+    def _in_arrays(self, own: list[_Variable], carried: list[_Variable]) -> list[_Variable]:
         """The variables that need an array: all of one declaration, if one of them cannot be computed again."""
         again = [v for v in carried if self._is_again(v)]
         for variable in own:

@@ -22,7 +22,7 @@ def options(nvcc: str, arch: str) -> dict[str, str]:
     cuda_FRONTS is for a native layer: a front for the GPUs before sm_80, and one for the others. cuda_FRONT is for a
     kind of layer that uses no features of newer GPUs. cuda_EACH is for a layer that asks for the GPU's architecture.
     """
-    wanted = _wanted(nvcc, arch)
+    wanted = _numbers(nvcc, arch)
     if not wanted:
         return dict.fromkeys(("cuda_FRONTS", "cuda_FRONT", "cuda_EACH"), f"-arch={arch}")
     old = [n for n in wanted if _number(n) < _HALF_TYPES]
@@ -36,7 +36,7 @@ def options(nvcc: str, arch: str) -> dict[str, str]:
     }
 
 
-def _wanted(nvcc: str, arch: str) -> list[str]:
+def _numbers(nvcc: str, arch: str) -> list[str]:
     """The numbers of the architectures, such as 75 and 90a, the oldest first. An empty list for ARCH=native."""
     words = arch.split()
     if not {"all", "all-major"} & set(words):

@@ -48,10 +48,10 @@ class Geometry:
         any_grid = kernel.has_loop and not kernel.uses_thread_identity and len(bounds) == 1
         if any_grid and (count := self._count(bounds.pop())):
             return f"CAFFE_GET_BLOCKS({count})", "CAFFE_CUDA_NUM_THREADS"
-        grid = self._translated("grid") or self._asked("grid")
-        return grid, self._translated("block") or self._asked("block")
+        grid = self._translated("grid") or self._passed_by_the_caller("grid")
+        return grid, self._translated("block") or self._passed_by_the_caller("block")
 
-    def _asked(self, what: str) -> str:
+    def _passed_by_the_caller(self, what: str) -> str:
         """The grid or the block as a parameter."""
         why = "The host code computes it" if self.launches else "The file never launches it"
         self.maker.notes.append(f"{why}, so the caller passes the {what}.")

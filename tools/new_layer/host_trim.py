@@ -18,7 +18,7 @@ import re
 import sys
 
 from ..cuda.branches import NOT_ON_THE_HOST
-from ..cuda.lexer import Directive, items
+from ..cuda.lexer import Directive, tokens_and_directives
 from ..cuda.outline import Part, head_name
 from ..cuda.source import Source
 from ..cuda.tokens import macro_body
@@ -158,7 +158,7 @@ class File:
             return False
         start, end = self.source.lexed.tokens[part.first].start, self.source.lexed.tokens[part.last].end
         depth = 0
-        for item in items(self.text[start:end]):
+        for item in tokens_and_directives(self.text[start:end]):
             if isinstance(item, Directive):
                 if item.word in ("define", "undef", "include"):
                     return False
@@ -260,7 +260,9 @@ def _check_macros(files: dict[str, File], found: dict) -> None:
     ]
     if not headers:
         return
-    directives = [d for file in files.values() for d in items(file.text) if isinstance(d, Directive)]
+    directives = [
+        d for file in files.values() for d in tokens_and_directives(file.text) if isinstance(d, Directive)
+    ]
     defined = {d.tokens[0].text for d in directives if d.word == "define" and d.tokens}
     asking = (d for d in directives if d.word in ("if", "ifdef", "ifndef", "elif"))
     unknown = {t.text for d in asking for t in d.tokens if t.kind == "name"} - defined

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ..cuda.across import foreign_variables
 from ..cuda.analysis import Kernel, Unit
 from ..cuda.conditions import HOST_BUILD, VALUES
-from ..cuda.lexer import Directive, Lexed, Token, items
+from ..cuda.lexer import Directive, Lexed, Token, tokens_and_directives
 from ..cuda.outline import Function, skip_angles, split_commas
 from ..cuda.source import Source
 from ..cuda.tokens import macro_body
@@ -165,7 +165,11 @@ def kernels_of(
 
 def _of_heads(unit: Unit, macros: Iterable[str]) -> dict[str, int]:
     """If #if chooses the head of a kernel: which of the macros that the file asks for are defined."""
-    asked = [d for d in items(unit.main.text) if isinstance(d, Directive) and d.word in CONDITIONALS]
+    asked = [
+        d
+        for d in tokens_and_directives(unit.main.text)
+        if isinstance(d, Directive) and d.word in CONDITIONALS
+    ]
     kernels = [f for f in unit.main.functions if f.is_kernel]
     if not any(f.head < d.start < f.body for f in kernels for d in asked):
         return {}
@@ -245,7 +249,7 @@ def dropped_in(source: Source, others: Iterable[str] = ()) -> list[tuple[int, in
     defined = set(others)
     stack: list[list] = []  # [is the outside active, was a branch active, is this branch active]
     found, at = [], 0
-    for item in items(source.text):
+    for item in tokens_and_directives(source.text):
         if not isinstance(item, Directive) or item.word not in {*CONDITIONALS, "define"}:
             continue
         active = all(level[2] for level in stack)

@@ -113,8 +113,8 @@ class CaffeModule(nn.Module):
             self.type_name, prototxt, bottom=bottom, top=top, **parameters
         )
         self.training = not getattr(message, "phase", 0)  # phase: TEST, as in the layers of a testing Net
-        self._said = [(spec.lr_mult, spec.decay_mult) for spec in message.param]
-        self.lr_mult, self.decay_mult = ([said[i] for said in self._said] for i in range(2))
+        self._multipliers_in_file = [(spec.lr_mult, spec.decay_mult) for spec in message.param]
+        self.lr_mult, self.decay_mult = ([said[i] for said in self._multipliers_in_file] for i in range(2))
         self.propagate_down = list(getattr(message, "propagate_down", ()))  # protos before 2015-03 have none
         names = tuple(message.bottom), tuple(message.top)
         definition = Definition(self.layer.module, self.type_name, message.SerializeToString(), *names)
@@ -404,7 +404,7 @@ class CaffeModule(nn.Module):
 
     def _take_multipliers(self) -> None:
         """Take the multipliers that SetUp changed."""
-        said = self._said + [(1.0, 1.0)] * len(self._pool.multipliers)
+        said = self._multipliers_in_file + [(1.0, 1.0)] * len(self._pool.multipliers)
         for i, changed in enumerate(self._pool.multipliers):
             for values, before, after in zip(
                 (self._lr_mult, self._decay_mult), said[i], changed, strict=True

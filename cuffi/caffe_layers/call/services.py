@@ -118,7 +118,7 @@ class Services:
         self.complex = {lib.CAFFE_FFT_C2C: torch.complex64, lib.CAFFE_FFT_Z2Z: torch.complex128}
         self.severities = {lib.CAFFE_LOG_INFO: logging.INFO, lib.CAFFE_LOG_WARNING: logging.WARNING}
         self.address = int(ffi.cast("uintptr_t", self.struct))
-        self._kept = []
+        self._alive = []
         for name, field in ffi.typeof("caffe_services").fields:
             if field.type.kind == "function":
                 if name != "blas_handle" or cuda:
@@ -127,7 +127,7 @@ class Services:
                 self._keep(name, ffi.new("char[]", os.fsencode(getattr(self, name)(cuda))))
 
     def _keep(self, name: str, value) -> None:
-        self._kept.append(value)
+        self._alive.append(value)
         setattr(self.struct, name, value)
 
     def _guarded(self, function, kind):

@@ -40,7 +40,7 @@ def bodies(source: Source, of_class: str) -> Iterator[tuple[str, str, int]]:
 
 
 @functools.cache
-def known() -> frozenset[tuple[str, str]]:
+def bvlc_bodies() -> frozenset[tuple[str, str]]:
     """(Class::function, digest) of all bodies in BVLC's history."""
     lines = (line.split() for line in TABLE.read_text().splitlines() if not line.startswith("#"))
     return frozenset((name, digest) for name, *digests in lines for digest in digests)
@@ -51,12 +51,12 @@ def changed(tree: Tree) -> dict[str, Place]:
 
     A function that BVLC's Caffe never had is not among them. Other checks find it.
     """
-    names, found = {name for name, _ in known()}, {}
+    names, found = {name for name, _ in bvlc_bodies()}, {}
     for of_class, files in CLASSES.items():
         for file in filter(tree.has, files):
             for name, digest, at in bodies(tree[file].source, of_class):
                 full = f"{of_class}::{name}"
-                if full in names and (full, digest) not in known():
+                if full in names and (full, digest) not in bvlc_bodies():
                     found[full] = tree[file].place(at)
     return found
 

@@ -34,12 +34,12 @@ class Cut:
         if key not in tree.parts:  # the same parts for every type
             files = [header, *tree[header].companions]
             macros = {file: macros_of(tree[file].source, toolkit.words) for file in files}
-            tree.parts[key] = {file: self._parts(file) for file in files}, macros
+            tree.parts[key] = {file: self._declarations(file) for file in files}, macros
         self.items, self.macros = tree.parts[key]
         self.names: set[str] = set()
 
-    def _parts(self, file: str) -> list[Item]:
-        items = self.tree[file].items + self.tree[file].made_by_macros
+    def _declarations(self, file: str) -> list[Item]:
+        items = self.tree[file].declarations + self.tree[file].made_by_macros
         return [item for item in items if not self.toolkit.declares(item.name, item.arity)]
 
     def take(self, name: str) -> list[tuple[str, list[Token]]] | None:
@@ -67,7 +67,7 @@ class Cut:
                 waiting += words & {*self.macros[file], *self.macros[self.header]}
         return new
 
-    def parts(self) -> dict[str, list[tuple[Place, str]]]:
+    def texts(self) -> dict[str, list[tuple[Place, str]]]:
         """The (place, text) of each part that was taken, by file of the tree."""
         parts = {}
         for file, items in self.items.items():
@@ -124,11 +124,11 @@ class BlobCut(Cut):
     def __init__(self, tree: Tree, toolkit: Toolkit):
         super().__init__(tree, toolkit, BLOB)
 
-    def _parts(self, file: str) -> list[Item]:
+    def _declarations(self, file: str) -> list[Item]:
         if file == BLOB:
             items = Core(self.tree, self.toolkit).members("Blob", BLOB)
         else:
-            items = [item for item in self.tree[file].items if item.arity]
+            items = [item for item in self.tree[file].declarations if item.arity]
         forks = [item for item in items if self._is_forks(item)]
         return [item for item in forks if self._can_be_taken(item.tokens)]
 
@@ -156,8 +156,8 @@ class BlobCut(Cut):
 class SourceCut(Cut):
     """The functions of one source that layers need, where its other functions use what the toolkit lacks."""
 
-    def _parts(self, file: str) -> list[Item]:
-        items = super()._parts(file)
+    def _declarations(self, file: str) -> list[Item]:
+        items = super()._declarations(file)
         # A function of a class needs the whole class.
         return [] if file != self.header or any(item.scope for item in items) else items
 
@@ -186,7 +186,7 @@ def written(
         return not cut.names & {*cut.macros[cut.header]}, len(cut.tree[cut.header].visible)
 
     for cut in sorted(cuts, key=place):
-        for file, all_parts in cut.parts().items():
+        for file, all_parts in cut.texts().items():
             parts = [part for part in all_parts if part[0] not in done]
             done.update(place for place, _ in parts)
             name = cut.file_for(file)

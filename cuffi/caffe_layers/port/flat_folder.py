@@ -26,13 +26,13 @@ def tree_of(root: str) -> Tree:
     """The tree at `root`, or the layers that lie there without one."""
     check_folder(root)
     if not is_tree(Path(root)) and not trees_in(Path(root)):
-        loose = Loose(root)
-        if loose.registering:
-            return loose
+        flat = FlatFolder(root)
+        if flat.registering:
+            return flat
     return Tree(root)
 
 
-class Loose(Tree):
+class FlatFolder(Tree):
     """A folder of layers. Its files are named by their places in a Caffe tree."""
 
     def check(self):
@@ -59,7 +59,7 @@ class Loose(Tree):
     @cached_property
     def _published(self) -> dict[str, str]:
         """By place in a Caffe tree, the path of a file. Its header's path in an #include says where a file lies."""
-        by_name = self._found()
+        by_name = self._paths_by_name()
         texts = {name: read(self.root / path) for name, path in by_name.items() if name != Path(PROTO).name}
         includes = {spelled_here(include) for text in texts.values() for include in INCLUDE.findall(text)}
         headers = {Path(i).name: i for i in sorted(includes) if i.startswith("caffe/")}
@@ -74,7 +74,7 @@ class Loose(Tree):
                 places[f"src/{folders.get(Path(name).stem, LAYERS)}{name}"] = path
         return places
 
-    def _found(self) -> dict[str, str]:
+    def _paths_by_name(self) -> dict[str, str]:
         """By name, the path of each header, source and caffe.proto below the root."""
         paths: dict[str, str] = {}
         for folder, folders, names in os.walk(self.root):

@@ -412,7 +412,7 @@ class Pick(Closure):
             closure.take_class(cls.file, cls, "the layer itself")
             if needed and place.file not in closure.files:
                 file = tree[place.file]
-                item = next(item for item in file.items if item.name == needed and item.defines)
+                item = next(item for item in file.declarations if item.name == needed and item.defines)
                 self.creator = place, file.text[item.start : item.tokens[-1].end]
                 closure.scan(place.file, item.tokens)
 

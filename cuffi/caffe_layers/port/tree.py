@@ -167,7 +167,7 @@ class File:
     @cached_property
     def defines(self) -> set[str]:
         """The names of the functions that it defines, and of the classes whose members it defines."""
-        return {item.scope or item.name for item in self.items + self.made_by_macros if item.defines}
+        return {item.scope or item.name for item in self.declarations + self.made_by_macros if item.defines}
 
     @cached_property
     def implements(self) -> set[str]:
@@ -180,7 +180,7 @@ class File:
         return list(classes_in(self.source, self.name))
 
     @cached_property
-    def items(self) -> list[Item]:
+    def declarations(self) -> list[Item]:
         """Its declarations and definitions at namespace scope."""
         return declarations_of(self.source)
 
@@ -209,7 +209,7 @@ class File:
     def functions(self) -> dict[str, list[Item]]:
         """The functions that are not members of classes, by name."""
         by_name: dict[str, list[Item]] = {}
-        for item in self.items:
+        for item in self.declarations:
             if item.arity and not item.scope:
                 by_name.setdefault(item.name, []).append(item)
         return by_name

@@ -192,9 +192,9 @@ class CommandLine:
     def needs(self) -> dict[str, Need]:
         """The needs of the net's layers in these states."""
         options = self.options
-        return needs(self.prototxt, options["replace"], options["ignore"], self.states, self._own)
+        return needs(self.prototxt, options["replace"], options["ignore"], self.states, self._inputs_of_fork)
 
-    def _own(self, types: list[str]) -> list[str]:
+    def _inputs_of_fork(self, types: list[str]) -> list[str]:
         """The types without bottoms that the fork's code computes and that are not data layers."""
         folders = Folders([folder for folder in self.folders if Path(folder).is_dir()])
         self.sources = [name for name in types if folders.find(name)]

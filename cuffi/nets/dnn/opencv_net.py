@@ -77,13 +77,13 @@ def readNetFromCaffe(prototxt, caffeModel=None) -> Net:
                 # Crop without an offset cuts at 0, as in OpenCV.
                 net = caffe_net(text.name, phase="TEST", crop="stock", types=types)
             if weights is not None:
-                _said(net.load_caffemodel(weights.name), weights.shown)
+                _warn_of_missing(net.load_caffemodel(weights.name), weights.shown)
     except (CaffeError, OSError) as error:
         raise wrong(error) from None
     return Net(net)
 
 
-def _said(report, file: str) -> None:
+def _warn_of_missing(report, file: str) -> None:
     """Warn about layers without weights. If the net has no layer of the file, the file is another net's: an error."""
     if not report.missing:
         return

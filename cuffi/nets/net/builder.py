@@ -67,7 +67,7 @@ class Builder:
         for spec in dict.fromkeys(step.spec for made in phases.values() for step in made.graph.steps):
             self._make(net, spec)
         inputs = {phase: self._input_shapes(made.graph, phase) for phase, made in phases.items()}
-        infer_shapes(net, inputs, self._said(), self.options, self.report)
+        infer_shapes(net, inputs, self._inputs_with_shape(), self.options, self.report)
         for phase, made in phases.items():
             self.report.add_always(phase, (step.spec for step in made.graph.steps))
         self._raise(phases)
@@ -172,7 +172,7 @@ class Builder:
                 self.report.add(spec, self._why_unknown(spec, blob), phase)
         return shapes
 
-    def _said(self) -> set[str]:
+    def _inputs_with_shape(self) -> set[str]:
         """The input blobs whose shape the user or the file says."""
         written = (spec for spec in self.specs if spec.type in ("Input", "DummyData"))
         return {*self.options.shapes, *self.root.values("input"), *(top for s in written for top in s.tops)}

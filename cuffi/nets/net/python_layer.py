@@ -89,7 +89,7 @@ def python_layer(spec: Spec, find) -> nn.Module:
     except (CaffeValueError, CaffeRuntimeError):
         raise
     except Exception as error:  # the module's own code ran
-        raise CaffeRuntimeError(f"import {module}: {place_of(error)}{_said(error)}") from error
+        raise CaffeRuntimeError(f"import {module}: {place_of(error)}{_message_after_colon(error)}") from error
     if isinstance(kind, type) and issubclass(kind, nn.Module):
         return TorchLayer(spec, kind, text)
     if not (isinstance(kind, type) and issubclass(kind, Layer)):
@@ -104,7 +104,7 @@ def why_refused(spec: Spec) -> str:
     return f"runs Python code, {name}. If you trust it: python_layers=True, or make net (make train) PYTHON_LAYERS=1"
 
 
-def _said(error: Exception) -> str:
+def _message_after_colon(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
@@ -227,7 +227,7 @@ class PythonLayer(nn.Module):
 
     def failed(self, method: str, error: Exception) -> Exception:
         kind = CaffeValueError if isinstance(error, ValueError) else CaffeRuntimeError
-        return kind(f"{self.kind.__name__}.{method}: {place_of(error)}{_said(error)}")
+        return kind(f"{self.kind.__name__}.{method}: {place_of(error)}{_message_after_colon(error)}")
 
     def adopt(self, blobs) -> None:
         """Make parameters of the blobs that a layer has added. They share the blobs' memory."""

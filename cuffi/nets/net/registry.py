@@ -58,14 +58,14 @@ class Folders:
         every = [*map(Path, folders), *(folder for reader in readers for folder in reader.folders())]
         self.folders = list(dict.fromkeys(folder.resolve() for folder in every))
         self.chosen = chosen or {}
-        self._found: list[list[Ported]] = [
+        self._layers: list[list[Ported]] = [
             [layer for reader in readers for layer in reader.layers_of(folder)] for folder in self.folders
         ]
 
     def find(self, type_name: str) -> Ported | None:
         """The layer of that type. CaffeValueError if a folder has several and `choose` does not decide."""
         chosen = self.chosen.get(type_name)
-        for layers in self._found:
+        for layers in self._layers:
             of_type = [layer for layer in layers if plain(layer.type) == plain(type_name)]
             if chosen is not None:
                 of_type = [layer for layer in of_type if layer.folder.name == chosen]

@@ -43,7 +43,7 @@ _OF_TRANSFORMER = (
 )
 
 
-def _kept(method):
+def _computed_once(method):
     """A property that is computed once, as in pycaffe: later calls see what a script changes in it."""
     name = f"_{method.__name__}_"
 
@@ -136,27 +136,27 @@ class Net:
 
     # ------------------------------------------------------------------------------------ what it is
 
-    @_kept
+    @_computed_once
     def blobs(self) -> OrderedDict[str, NetBlob]:
         """The blobs by name, in the order of the file. `data` and `diff` are arrays."""
         return Names(self._by_name.items(), "net.blobs")
 
-    @_kept
+    @_computed_once
     def params(self) -> OrderedDict[str, BlobVec]:
         """The parameters' blobs by layer: `net.params["conv1"][0]` is the weight, `[1]` the bias."""
         return Names([(name, blobs) for name, blobs in self._params.items() if blobs], "net.params")
 
-    @_kept
+    @_computed_once
     def inputs(self) -> list[str]:
         """The names of the input blobs."""
         return [top for spec in self._specs if spec.type == "Input" for top in spec.tops]
 
-    @_kept
+    @_computed_once
     def outputs(self) -> list[str]:
         """The names of the blobs that no layer reads."""
         return list(self._graph.outputs)
 
-    @_kept
+    @_computed_once
     def layers(self) -> Layers:
         """The layers with their `type` and `blobs`; for Python layers, the user's objects."""
         modules = self.module.layers
@@ -167,7 +167,7 @@ class Net:
             for spec in self._specs
         )
 
-    @_kept
+    @_computed_once
     def layer_dict(self) -> OrderedDict:
         """The layers by name."""
         return OrderedDict(zip(self._layer_names, self.layers, strict=True))
@@ -206,17 +206,17 @@ class Net:
     def _bottom_ids(self, layer: int) -> list[int]:
         return self._ids(self._specs[layer].bottoms)
 
-    @_kept
+    @_computed_once
     def top_names(self) -> OrderedDict:
         """The names of each layer's tops, by the layer's name."""
         return OrderedDict((spec.name, list(spec.tops)) for spec in self._specs)
 
-    @_kept
+    @_computed_once
     def bottom_names(self) -> OrderedDict:
         """The names of each layer's bottoms, by the layer's name."""
         return OrderedDict((spec.name, list(spec.bottoms)) for spec in self._specs)
 
-    @_kept
+    @_computed_once
     def blob_loss_weights(self) -> OrderedDict:
         """The weight of each blob in the loss, by name; 0 for a blob that is no loss."""
         weights = self.module.phase.loss_weights
