@@ -74,6 +74,7 @@ TESTED_IN = {
     "cuffi/base/console.py": "tools/test_console.py",
     "cuffi/caffe.py": "nets/pycaffe/test_net_spec.py",
     "cuffi/caffe_layers/make/verify_target.py": "caffe_layers/verify/test_verify.py",
+    "cuffi/caffe_layers/port/calls.py": "caffe_layers/port/test_plan.py",
     "cuffi/caffe_layers/port/unsupported.py": "caffe_layers/port/test_refusals.py",
     "cuffi/caffe_layers/provides_fork_messages.py": "nets/pycaffe/proto/test_source.py",
     "cuffi/caffe_layers/provides_ported_layers.py": "nets/net/test_registry.py",

@@ -48,11 +48,28 @@ def is_containers(tokens: list[Token], i: int) -> bool:
     return tokens[i].text in STANDARD and before[-1:] != [")"] and not of_blob
 
 
+def is_called(tokens: list[Token], i: int) -> bool:
+    """Is the token called as a member: x.f(, x->f(, X::f(?"""
+    return tokens[i + 1].text == "(" and tokens[i - 1].text in (".", "->", "::")
+
+
 class Core:
     """A fork's versions of the core's headers, compared with the toolkit's."""
 
     def __init__(self, tree: Tree, toolkit: Toolkit):
         self.tree, self.toolkit = tree, toolkit
+
+    def adds_what_is_used(self, header: str, scanned: list[tuple[str, list[Token]]]) -> bool:
+        """Does some of this code use members of a fork's header that the toolkit's header lacks?"""
+        functions = {token.text for token in self.functions_added(header)}
+        data = {token.text for token in self.data_added(header)}
+        for _, tokens in scanned:
+            called = any(
+                tokens[i].text in functions and is_called(tokens, i) for i in range(1, len(tokens) - 1)
+            )
+            if called or any(token.text in data for token in tokens):
+                return True
+        return False
 
     def functions_added(self, header: str) -> list[Token]:
         """The functions and member functions that a fork's header declares and the toolkit does not have."""

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tools.cuda.lexer import Token
-from tools.cuda.outline import split_commas
 from tools.cuda.source import Source
 
 from ..make.includes import NOTHING
 from ..make.registers import registrations
-from .core import BLOB, CORE_FILES, OVERLOADED, is_containers
+from .calls import calls, is_forks, is_forks_member, is_free_call
+from .core import BLOB, CORE_FILES
 from .cuts import BlobCut, Cut, SourceCut
 from .declarations import Class, Place
 from .names import Names
@@ -223,15 +223,8 @@ class Closure:
 
     def _changed_layers(self):
         """Take the fork's version of a stock layer if this code uses members that the toolkit's version lacks."""
-        for header in self.stock - self._own:
-            functions = {token.text for token in self.names.core.functions_added(header)}
-            data = {token.text for token in self.names.core.data_added(header)}
-            for _, tokens in self.scanned:
-                called = any(
-                    tokens[i].text in functions and is_called(tokens, i) for i in range(1, len(tokens) - 1)
-                )
-                if called or any(token.text in data for token in tokens):
-                    self._own.add(header)
+        core = self.names.core
+        self._own |= {h for h in self.stock - self._own if core.adds_what_is_used(h, self.scanned)}
 
     def _without_idle(self, file: str) -> list[Token]:
         """The tokens of a header of helpers that use something. Templates and inline functions use nothing until code
@@ -297,18 +290,15 @@ class Closure:
             members: dict[str, Place] = {}
             for file, tokens in self.scanned[start:]:
                 heads = self.tree[file].source.defined_at
-                for i, token in enumerate(tokens[:-1]):
-                    if token.kind != "name" or tokens[i + 1].text not in ("(", "<", "<<"):
-                        continue
-                    if token.start in heads:
-                        continue
+                for i in calls(tokens, heads):
+                    token = tokens[i]
                     # A layer may create a sub-layer by its type: set_type("SmoothL1Loss").
                     creates = token.text == "set_type" and i + 2 < len(tokens)
                     if creates and (cls := self.names.sublayer(tokens[i + 2].text[1:-1])):
                         self._class_named(cls, cls.file)
-                    if is_free_call(tokens, i) and self._is_forks(tokens, i):
+                    if is_free_call(tokens, i) and is_forks(tokens, i, self.toolkit):
                         called.setdefault((token.text, file), token)
-                    elif i and self._is_forks_member(tokens, i):
+                    elif i and is_forks_member(tokens, i, self.names):
                         members.setdefault(token.text, self.tree[file].place(token))
             if members and self.tree.has(BLOB):
                 blob = blob or BlobCut(self.tree, self.toolkit)
@@ -322,32 +312,6 @@ class Closure:
                 if (name, file) not in done:
                     done.add((name, file))
                     self._function(name, file, token)
-
-    def _is_forks(self, tokens: list[Token], i: int) -> bool:
-        """Does the toolkit lack this function, or one with so many arguments?"""
-        name = tokens[i].text
-        if name not in self.toolkit.words:
-            return True
-        opening = opening_of(tokens, i)
-        is_call = opening is not None and tokens[opening].text == "("
-        return is_call and not self.toolkit.accepts(name, arguments(tokens, opening))
-
-    def _is_forks_member(self, tokens: list[Token], i: int) -> bool:
-        """Does the toolkit lack the member called here, or its overload with so many arguments?
-
-        The call is x.f(, Blob<Dtype>( or Net<Dtype> x(.
-        """
-        name = tokens[i].text
-        overloads = self.names.core.overloads.get(name)
-        if name in OVERLOADED:
-            opening = next((k for k in (i + 4, i + 5) if k < len(tokens) and tokens[k].text == "("), 0)
-            is_constructed = opening and tokens[i + 3].text == ">"
-            return bool(is_constructed and overloads) and arguments(tokens, opening) in overloads
-        if not is_called(tokens, i):
-            return False
-        if is_containers(tokens, i):
-            return False
-        return name not in self.toolkit.words or bool(overloads and arguments(tokens, i + 1) in overloads)
 
     def _function(self, name: str, file: str, token: Token):
         """Take the file that defines a function which `file` calls, or report why that is impossible."""
@@ -440,39 +404,3 @@ class Pick(Closure):
 def of_core(what: str, where: Place) -> str:
     """The words of messages about a member that the toolkit's core does not have. Stock Caffe may have it."""
     return f"{what} of its fork's core ({where}), which the toolkit's core does not have"
-
-
-def is_called(tokens: list[Token], i: int) -> bool:
-    """Is the token called as a member: x.f(, x->f(, X::f(?"""
-    return tokens[i + 1].text == "(" and tokens[i - 1].text in (".", "->", "::")
-
-
-def is_free_call(tokens: list[Token], i: int) -> bool:
-    """Is the token a call of a free function, f(, caffe::f( or f<Dtype>(, or a launch f<<<?"""
-    before = tokens[i - 1].text if i else ""
-    if before in (".", "->") or (before == "::" and tokens[i - 2].text not in ("caffe", "")):
-        return False
-    return opening_of(tokens, i) is not None
-
-
-def opening_of(tokens: list[Token], i: int) -> int | None:
-    """The index of the parenthesis that opens a call's arguments, or a launch's <<<."""
-    at = i + 1
-    if tokens[at].text == "<":
-        at = next((k + 1 for k in range(at, min(i + 7, len(tokens) - 2)) if tokens[k].text == ">"), at)
-    is_launch = [token.text for token in tokens[at : at + 2]] == ["<<", "<"]
-    return at if tokens[at].text == "(" or is_launch else None
-
-
-def arguments(tokens: list[Token], opening: int) -> int:
-    """The number of arguments in the parentheses that open here."""
-    closing, partner, stack = 0, {}, []
-    for i in range(opening, len(tokens)):
-        if tokens[i].text in ("(", "[", "{"):
-            stack.append(i)
-        elif tokens[i].text in (")", "]", "}") and stack:
-            partner[stack.pop()] = i
-            if not stack:
-                closing = i
-                break
-    return sum(1 for _ in split_commas(tokens, partner, opening + 1, closing)) if closing > opening + 1 else 0

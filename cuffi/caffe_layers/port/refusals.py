@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from tools.cuda.lexer import Token
 from tools.cuda.source import Source
 
-from .core import CORE_FILES, is_containers
+from .core import CORE_FILES, is_called, is_containers
 from .declarations import Item, Place
-from .plan import Pick, Problem, is_called, of_core
+from .plan import Pick, Problem, of_core
 from .tree import PROTO, SOURCE_KINDS, WITHOUT
 from .unsupported import DATA, unsupported_use
 
