@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import io
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import zip_longest
+from types import SimpleNamespace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ...base import CaffeTypeError, CaffeValueError, describe, some
+from ...base import CaffeError, CaffeRuntimeError, CaffeTypeError, CaffeValueError, describe, some
 from ...base.files import written_whole
 from ...caffe_files.parameters import did_you_mean
 from ...caffe_files.prototxt import parse
@@ -20,16 +21,15 @@ from ..net import caffe_net
 from ..net.apart import apart, remembered
 from ..net.blob import BlobVec
 from ..net.builder import read_net
+from ..net.fillers import fill
 from ..net.graph import Spec, Step
+from ..net.messages import layer_parameter
 from ..net.python_layer import PythonLayer, PythonPath
 from ..net.running import run_named
 from ..net.schedule import calls_of
 from ..python2 import Tree, folders_of_user
 from . import mode
-from .backward import Tape, differentiate
-from .batches import batches, joined
 from .blobs import Input, Layers, Names, NetBlob, NetLayer, layer_blobs
-from .feeds import Feeds
 from .io import Transformer
 from .runtime_errors import as_runtime
 
@@ -107,8 +107,9 @@ class Net:
         layers.sort(key=lambda layer: layer[0].line)
         self._specs: list[Spec] = [spec for spec, _ in layers]
         self._steps: list[Step | None] = [step for _, step in layers]
-        self._stale, self._device = False, torch.device("cpu")
-        self._tape: Tape | None = None
+        self._stale, self._tape, self._device = False, None, torch.device("cpu")
+        self._feeds: dict | None = {}  # the data layers' batches; None: their data are missing
+        self._memory: SimpleNamespace | None = None  # the arrays of set_input_arrays
         self._callbacks = {
             f"{when}_{what}": [] for when in ("before", "after") for what in ("forward", "backward")
         }
@@ -131,8 +132,7 @@ class Net:
             spec.name: layer_blobs(modules.get(spec.name), f"net.params[{spec.name!r}]")
             for spec in self._specs
         }
-        self._feeds = Feeds(self._graph.sources, self._by_name)
-        self._feeds.fill_dummies(first=True)
+        self._fill_dummies(first=True)
 
     # ------------------------------------------------------------------------------------ what it is
 
@@ -361,8 +361,8 @@ class Net:
         self._stale, self._tape = False, None
         self._to_device()
         if first == 0 and not again:
-            self._feeds.fill_dummies()
-            self._feeds.read(self.module, self._device)
+            self._fill_dummies()
+            self._read_data()
         if not again:
             self._start = remembered(self.module)
         steps = [step for step in self._between(first, last) if step.bottoms or not again]
@@ -376,7 +376,7 @@ class Net:
         calls = self._calls[first, last, record, again]
         with torch.enable_grad() if record else torch.no_grad():
             run_named(self.module, calls, values)
-        self._tape = Tape(first, last, values) if record else None
+        self._tape = SimpleNamespace(first=first, last=last, values=values) if record else None
         for step in steps:
             for value in step.tops:
                 if (made := values[value]) is not None:
@@ -425,13 +425,71 @@ class Net:
             finally:
                 self.module, self._calls = own, calls
 
+    def _fill_dummies(self, first: bool = False) -> None:
+        """Fill the tops of DummyData: constants once, other fillers at each call."""
+        for spec in self._graph.sources:
+            if spec.type != "DummyData":
+                continue
+            fillers = layer_parameter(spec.node)[0].dummy_data_param.data_filler
+            for i, top in enumerate(spec.tops):
+                filler = fillers[min(i, len(fillers) - 1)] if fillers else None
+                if filler is not None and (first or filler.type != "constant"):
+                    fill(self._by_name[top].tensor(), filler)
+
+    def _read_data(self) -> None:
+        """The next batch of each data layer that has files. Without files, the script's own values are used."""
+        own = ("Input", "DummyData", "MemoryData") if self._memory else ("Input", "DummyData")
+        sources = {spec.name: spec for spec in self._graph.sources if spec.type not in own}
+        if self._memory:
+            self._read_memory(self._memory)
+        if not sources or self._feeds is None:
+            return
+        try:
+            self._feeds = self._feeds or {
+                name: iter(all) for name, all in self.module.data_loaders(seed=mode.seed()).items()
+            }
+            batches = [next(feed) for feed in self._feeds.values()]
+        except (CaffeError, OSError):
+            if not all(self._by_name[top].is_out for spec in sources.values() for top in spec.tops[:1]):
+                raise
+            self._feeds = None
+            return
+        for batch in batches:
+            for top, value in batch.items():
+                self._by_name[top].take(value.to(self._device))
+
     @as_runtime
     def set_input_arrays(self, data, labels) -> None:
         """Give a MemoryData layer its arrays: float32 [n, channels, height, width] and [n], n a multiple of the batch.
 
         Each forward reads the next batch, and begins again at the end.
         """
-        self._feeds.set_arrays(self._specs[0], self.module.path, data, labels)
+        spec = self._specs[0]
+        if spec.type != "MemoryData":
+            raise CaffeRuntimeError(f"{self.module.path}: set_input_arrays: the first layer is {spec.type}")
+        labels = np.reshape(labels, (-1,))
+        shape = self._by_name[spec.tops[0]].shape
+        for name, array, wanted in (("data", data, shape[1:]), ("labels", labels, ())):
+            if (
+                array.dtype != np.float32
+                or array.shape[1:] != wanted
+                or not len(array)
+                or len(array) % shape[0]
+            ):
+                raise CaffeRuntimeError(
+                    f"set_input_arrays: {name}: expected float32 of [n * {shape[0]}, *{list(wanted)}], "
+                    f"got {array.dtype} of {list(array.shape)}"
+                )
+        if len(data) != len(labels):
+            raise CaffeRuntimeError(f"set_input_arrays: {len(data)} items and {len(labels)} labels")
+        self._memory = SimpleNamespace(arrays=dict(zip(spec.tops, (data, labels), strict=False)), at=0)
+
+    def _read_memory(self, memory: SimpleNamespace) -> None:
+        size = self._by_name[self._specs[0].tops[0]].num
+        for top, array in memory.arrays.items():
+            part = np.ascontiguousarray(array[memory.at : memory.at + size])
+            self._by_name[top].take(torch.from_numpy(part.copy()).to(self._device))
+        memory.at = (memory.at + size) % len(array)
 
     # -------------------------------------------------------------------------------------- backward
 
@@ -466,13 +524,43 @@ class Net:
                 self._run(0, last, record=True, again=True)  # later layers may not accept this size
             finally:
                 now()
-        tape, self._tape = self._tape, None
-        assert tape is not None  # the layers have run, if nobody had recorded them
-        differentiate(
-            self.module, self._graph, self._between(first, last), tape, self._by_name, self._force_backward
-        )
+        self._differentiate(first, last)
         for i in range(last, first - 1, -1):
             self._call_back("after_backward", i)
+
+    def _differentiate(self, first: int, last: int) -> None:
+        tape, self._tape = self._tape, None
+        assert tape is not None  # backward, which calls this, has run the layers if nobody had
+        values, names = tape.values, self._graph.names
+        steps = self._between(first, last)
+        read = {value for step in steps for value in step.bottoms}
+        tops = [value for step in steps for value in step.tops if value not in read]
+        # With force_backward Caffe calls every layer's backward, also where no gradient arrives.
+        seeds = [
+            v
+            for v in tops
+            if values[v].requires_grad and (self._force_backward or self._by_name[names[v]].has_diff)
+        ]
+        # A blob's diff is that of its first version in the range, because in-place layers overwrite it.
+        versions: dict[str, int] = {}
+        for step in steps:
+            for value in (*step.bottoms, *step.tops):
+                versions.setdefault(names[value], value)
+        wanted = [value for value in versions.values() if values[value].requires_grad and value not in seeds]
+        own = [p for step in steps for p in self.module.get_layer(step.key).parameters() if p.requires_grad]
+        own = list(dict.fromkeys(own))
+        if not seeds:
+            return
+        given = [torch.as_tensor(self._by_name[names[v]].diff).to(values[v]) for v in seeds]
+        found = torch.autograd.grad(
+            [values[v] for v in seeds], [*(values[v] for v in wanted), *own], given, allow_unused=True
+        )
+        for value, gradient in zip(wanted, found, strict=False):
+            if gradient is not None:
+                self._by_name[names[value]].diff[...] = gradient.cpu().numpy()
+        for parameter, gradient in zip(own, found[len(wanted) :], strict=True):
+            if gradient is not None:
+                parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
 
     def clear_param_diffs(self) -> None:
         """Set all parameters' diffs to 0."""
@@ -485,10 +573,10 @@ class Net:
     def forward_all(self, blobs=None, **kwargs) -> dict[str, np.ndarray]:
         """Run any number of items in batches of the net's size. The rest of the last batch is zeros."""
         found: dict[str, list] = {}
-        for batch in self._in_batches(kwargs):
+        for batch in self._batches(kwargs):
             for name, value in self.forward(blobs=blobs, **batch).items():
                 found.setdefault(name, []).extend(value.copy())
-        return joined(found, kwargs)
+        return self._cut(found, kwargs)
 
     def forward_backward_all(self, blobs=None, diffs=None, **kwargs) -> tuple[dict, dict]:
         """Like forward_all, with backward for each batch. kwargs: arrays of the inputs, and diffs of the outputs."""
@@ -496,15 +584,32 @@ class Net:
         rest = {name: value for name, value in kwargs.items() if name not in data}
         made: dict[str, list] = {}
         found: dict[str, list] = {}
-        for batch, seeds in zip_longest(self._in_batches(data), self._in_batches(rest), fillvalue={}):
+        for batch, seeds in zip_longest(self._batches(data), self._batches(rest), fillvalue={}):
             for name, value in self.forward(blobs=blobs, **batch).items():
                 made.setdefault(name, []).extend(value.copy())
             for name, value in self.backward(diffs=diffs, **seeds).items():
                 found.setdefault(name, []).extend(value.copy())
-        return joined(made, data), joined(found, data)
+        return self._cut(made, data), self._cut(found, data)
 
-    def _in_batches(self, arrays: dict) -> Iterator[dict[str, np.ndarray]]:
-        return batches(arrays, self._blob(next(iter(arrays))).num) if arrays else iter(())
+    def _batches(self, arrays: dict):
+        if not arrays:
+            return
+        arrays = {name: np.asarray(value) for name, value in arrays.items()}
+        size = self._blob(next(iter(arrays))).num
+        count = len(next(iter(arrays.values())))
+        for at in range(0, count, size):
+            batch = {name: value[at : at + size] for name, value in arrays.items()}
+            rest = size - len(next(iter(batch.values())))
+            if rest:
+                batch = {
+                    n: np.concatenate([v, np.zeros((rest, *v.shape[1:]), v.dtype)]) for n, v in batch.items()
+                }
+            yield batch
+
+    @staticmethod
+    def _cut(found: dict[str, list], arrays: dict) -> dict[str, np.ndarray]:
+        count = len(next(iter(arrays.values()), ()))
+        return {name: np.asarray(items)[:count] for name, items in found.items()}
 
     # --------------------------------------------------------------------------------------- weights
 
