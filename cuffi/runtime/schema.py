@@ -12,6 +12,9 @@ from torch import Tensor
 
 from ..base.errors import CaffeTypeError
 
+# Subscripted at run time, which is no type to a checker.
+_SEQUENCE: typing.Any = typing.Sequence
+
 
 def schema_of(function) -> str:
     """A function's signature as torch writes it."""
@@ -38,7 +41,7 @@ def _by_typing(hint):
     """`list[int]` and `collections.abc.Sequence[int]` as `typing.Sequence[int]`, also if optional."""
     origin, of = typing.get_origin(hint), typing.get_args(hint)
     if origin in (list, collections.abc.Sequence):
-        return typing.Sequence[of[0]]  # ty: ignore[invalid-type-form]
+        return _SEQUENCE[of[0]]
     if origin in (types.UnionType, typing.Union):
         return functools.reduce(or_, map(_by_typing, of))
     return hint
