@@ -83,6 +83,7 @@ TESTED_IN = {
     "cuffi/judging/compare.py": "judging/test_python.py",
     "cuffi/nets/net/blob_shapes.py": "nets/net/test_net.py",
     "cuffi/nets/net/choice.py": "nets/net/test_refusals.py",
+    "cuffi/nets/net/parameter_groups.py": "nets/net/test_net.py",
     "cuffi/nets/net/report.py": "nets/net/test_refusals.py",
     "cuffi/nets/net/running.py": "nets/net/test_net.py",
     "cuffi/old_torch/aten_library.py": "old_torch/test_cpp_extension.py",

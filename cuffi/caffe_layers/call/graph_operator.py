@@ -175,9 +175,9 @@ class GraphOperator:
         bottoms, blobs, tops = saved[: count[0]], saved[count[0] : sum(count)], saved[sum(count) :]
         diffs = [torch.zeros_like(t) if d is None else d for t, d in zip(tops, top_diffs, strict=True)]
         found = self.backward_operator(
-            list(bottoms), list(blobs), list(tops), diffs, list(ctx.wanted), *ctx.how
+            list(bottoms), list(blobs), list(tops), diffs, list(ctx.wants_gradient), *ctx.how
         )
-        found = [d if want else None for d, want in zip(found, ctx.wanted, strict=True)]
+        found = [d if want else None for d, want in zip(found, ctx.wants_gradient, strict=True)]
         return found[: count[0]], found[count[0] :], None, None, None, None
 
 
@@ -195,5 +195,5 @@ def _without(places: list[tuple[int, int]], shapes) -> list[list[int | None]]:
 def _keep(ctx, inputs, output) -> None:
     bottoms, blobs, *ctx.how = inputs
     ctx.bottoms, ctx.blobs = len(bottoms), len(blobs)
-    ctx.wanted = [t.requires_grad for t in (*bottoms, *blobs)]
+    ctx.wants_gradient = [t.requires_grad for t in (*bottoms, *blobs)]
     ctx.save_for_backward(*bottoms, *blobs, *output)

@@ -47,10 +47,10 @@ class Closure:
     def __init__(self, names: Names, user: str, start: Callable[[Closure], None], own: Iterable[str] = ()):
         self.names, self.tree, self.toolkit, self._user = names, names.tree, names.toolkit, user
         # Headers of the fork that replace the toolkit's header of the same name, because they define more.
-        self._own: set[str] = set(own)
+        self._replacing: set[str] = set(own)
         before = None
-        while before != self._own:
-            before = set(self._own)
+        while before != self._replacing:
+            before = set(self._replacing)
             self.files: dict[str, str] = {}  # file -> why it is copied
             self.problems: list[Problem] = []
             self.class_names: set[str] = set()
@@ -117,7 +117,7 @@ class Closure:
     def _macro(self, word: str):
         """Take the fork's macro of this name, unless the toolkit has it."""
         header = self.names.macros.get(word)
-        if header in self._visible and header not in self._own:
+        if header in self._visible and header not in self._replacing:
             self._cut(word, header)
 
     def _word(self, word: str, file: str):
@@ -130,7 +130,7 @@ class Closure:
         return self.tree.header_class(word, self._visible)
 
     def _class_named(self, cls: Class, file: str):
-        if cls.file not in self._own:
+        if cls.file not in self._replacing:
             if cls.name in self.toolkit.classes:
                 return
             if cls.file in CORE_FILES - {COMMON}:
@@ -142,7 +142,7 @@ class Closure:
                             if not self.toolkit.replaces(source):
                                 self._file(source, f"functions of {cls.name}")
                     return
-                self._own.add(cls.file)
+                self._replacing.add(cls.file)
         if cls.name.endswith("Layer") or cls.file in self.files or self.tree.members(cls.name):
             self.take_class(file, cls, f"{cls.name}, which {Path(file).name} uses")
 
@@ -201,7 +201,7 @@ class Closure:
             return
         if not self.tree[file].is_caffes and not NOTHING.match(include):
             self._library(include, file, includer)
-        elif file in self._own or not self.toolkit.header(include):
+        elif file in self._replacing or not self.toolkit.header(include):
             self._file(file, f"included by {Path(includer).name}")
         elif file.startswith("include/caffe/layers/"):
             self.stock.add(file)
@@ -224,7 +224,9 @@ class Closure:
     def _changed_layers(self):
         """Take the fork's version of a stock layer if this code uses members that the toolkit's version lacks."""
         core = self.names.core
-        self._own |= {h for h in self.stock - self._own if core.adds_what_is_used(h, self.scanned)}
+        self._replacing |= {
+            h for h in self.stock - self._replacing if core.adds_what_is_used(h, self.scanned)
+        }
 
     def _without_idle(self, file: str) -> list[Token]:
         """The tokens of a header of helpers that use something. Templates and inline functions use nothing until code
@@ -327,7 +329,7 @@ class Closure:
                 return
             if header and not self.toolkit.has_source(header):
                 # The toolkit's header of this name has no source, so the fork's header and source are taken.
-                self._own.add(header)
+                self._replacing.add(header)
                 self._file(header, f"declares {why}")
                 self._file(place.file, why)
                 return

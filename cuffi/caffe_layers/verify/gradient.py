@@ -109,7 +109,7 @@ class GradientCheck:
         finer: Callable | None = None,
         seconds: float = SECONDS,
     ):
-        self.probe, self.wanted, self.finer, self.seconds = probe, wanted, finer, seconds
+        self.probe, self.wants_gradient, self.finer, self.seconds = probe, wanted, finer, seconds
         self.end = time.perf_counter() + 2 * seconds
         values = probe.bottoms + probe.blobs
         self.names = [f"bottom {i}" for i in range(len(probe.bottoms))] + [
@@ -141,9 +141,9 @@ class GradientCheck:
         wanted diffs of one Backward.
         """
         start = time.perf_counter()
-        tops = self.probe.run_forward(self.wanted)
+        tops = self.probe.run_forward(self.wants_gradient)
         forward = time.perf_counter() - start
-        diffs = self.probe.run_backward(tops, self.wanted)
+        diffs = self.probe.run_backward(tops, self.wants_gradient)
         both = time.perf_counter() - start
         inputs, outputs = self.seconds / 2 / (2 * forward), self.seconds / 2 / both
         least = round(LEAST * min(1.0, self.seconds / SECONDS))
@@ -168,7 +168,7 @@ class GradientCheck:
         return torch.stack(columns, 1)
 
     def backward(self, top_diff: Tensor | None, fill: float) -> Tensor:
-        tops = self.probe.run_forward(self.wanted)
+        tops = self.probe.run_forward(self.wants_gradient)
         if top_diff is None:
             diffs = [t.clone() for t in tops]
         else:
@@ -176,7 +176,7 @@ class GradientCheck:
             diffs = [
                 p.view(s).to(t.device, t.dtype) for p, s, t in zip(pieces, self.shapes, tops, strict=True)
             ]
-        computed = enumerate(self.probe.run_backward(diffs, self.wanted, fill))
+        computed = enumerate(self.probe.run_backward(diffs, self.wants_gradient, fill))
         found = {i: flat([d]) for i, d in computed if d is not None}
         self.unwritten = {i for i in self.unwritten if found[i].eq(fill * (i + 1)).all()}
         return torch.stack([found[i][e] for i, e in self.inputs]) if self.inputs else torch.zeros(0)

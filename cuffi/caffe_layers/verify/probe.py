@@ -126,10 +126,12 @@ class Probe:
         seed_c()
         # Copies, because layers in place overwrite their bottom, and some layers write to their blobs.
         self.inputs = [b.clone() for b in self.bottoms] if self.in_place else self.bottoms
-        self.kept = [b.clone() for b in self.blobs]
+        self.own_blobs = [b.clone() for b in self.blobs]
         wanted = wanted or [True] * len(self.bottoms + self.blobs)
         with self.services.watched_draws() as drawn, self.in_words():
-            self.tops = self.instance.forward(self.mode, 0, self.inputs, self.kept, wanted, before=before)
+            self.tops = self.instance.forward(
+                self.mode, 0, self.inputs, self.own_blobs, wanted, before=before
+            )
         self.draws_by_c = next_of_c() != FIRST_OF_C
         self.draws = bool(drawn) or self.draws_by_c
         if self.tops is None:
@@ -145,10 +147,10 @@ class Probe:
         """
         top_diffs = [d.clone() for d in top_diffs]  # copies, because a layer may write to them
         before = [torch.full_like(b, fill * (i + 1)) for i, b in enumerate(self.inputs)]
-        before += [torch.zeros_like(b) for b in self.kept]
+        before += [torch.zeros_like(b) for b in self.own_blobs]
         with self.in_words():
             diffs = self.instance.backward(
-                self.mode, 0, self.inputs, self.tops, self.kept, top_diffs, wanted, before
+                self.mode, 0, self.inputs, self.tops, self.own_blobs, top_diffs, wanted, before
             )
         if diffs is None:
             raise NoCode("NOT_IMPLEMENTED")

@@ -67,7 +67,7 @@ class ChildReport:
     """
 
     rows: list = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     doing: str = ""
     what: str = ""
     guess: str = ""
@@ -117,7 +117,7 @@ def hear(pipe, report: ChildReport, patience: dict[str, float | None]) -> None:
         if kind == "row":
             report.rows.append(value)
         elif kind == "say":
-            report.said.append(value)
+            report.lines.append(value)
         else:
             report.doing, report.steps = kind, report.steps + 1
             report.what, report.guess = (value, value) if kind == "guessing" else value
@@ -139,7 +139,7 @@ def verify(layers_dir: Path, layer: str, options) -> tuple[list[Row], dict[str, 
         if report.end and report.guess and report.guess not in crashed:
             crashed[report.guess] = report.end
             continue
-        print(*report.said, sep="\n", end="\n" * bool(report.said))
+        print(*report.lines, sep="\n", end="\n" * bool(report.lines))
         if report.end:
             report.rows.append(Row(report.what or layer, "", "", verdict=CRASHED, remark=report.end))
         else:
@@ -152,8 +152,8 @@ def find_unset(layers_dir: Path, layer: str, options, crashed: dict[str, str]) -
     report = run_child(unset_child, layers_dir, layer, options, crashed, running=PATIENCE)
     if report.end and report.doing == "running":
         said = unset.words(layers_dir / layer, report.what.split()[0])
-        report.said.append(f"{report.what}: {said}. There {report.end}")
-    print(*report.said, sep="\n", end="\n" * bool(report.said))
+        report.lines.append(f"{report.what}: {said}. There {report.end}")
+    print(*report.lines, sep="\n", end="\n" * bool(report.lines))
 
 
 def unset_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> None:

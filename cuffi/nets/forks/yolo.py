@@ -38,10 +38,10 @@ class Anchors:
         layer.check(all(i < len(sizes) for i in mask), f"mask {list(mask)} of {len(sizes)} biases")
         self.layer, self.scale, self.mask, self.is_square = layer.check, scale, tuple(mask), is_square
         self.every = tuple(sizes)
-        self.own = tuple(sizes[i] for i in mask)
+        self.chosen = tuple(sizes[i] for i in mask)
 
     def check(self, shape, classes: int) -> None:
-        channels = len(self.own) * (5 + classes)
+        channels = len(self.chosen) * (5 + classes)
         is_map = len(shape) == 4 and shape[1] == channels
         self.layer(
             not (is_map and self.is_square) or shape[2] == shape[3],
@@ -52,7 +52,7 @@ class Anchors:
 
     def cells(self, x: Tensor, classes: int) -> Tensor:
         """[N, h, w, anchors, 5 + classes]"""
-        return x.unflatten(1, (len(self.own), 5 + classes)).permute(0, 3, 4, 1, 2)
+        return x.unflatten(1, (len(self.chosen), 5 + classes)).permute(0, 3, 4, 1, 2)
 
     def boxes(self, cells: Tensor) -> Tensor:
         """The boxes [N, h, w, anchors, 4] as centre and size, in fractions of the image."""
@@ -63,7 +63,7 @@ class Anchors:
         corner = torch.stack(torch.broadcast_tensors(x, y), -1)
         centre = (corner + cells[..., :2].sigmoid()) / size
         return torch.cat(
-            (centre, cells[..., 2:4].exp() * cells.new_tensor(self.own) / (size * self.scale)), -1
+            (centre, cells[..., 2:4].exp() * cells.new_tensor(self.chosen) / (size * self.scale)), -1
         )
 
 
@@ -193,7 +193,7 @@ class Yolov3(ForkLayer):
         size = box.new_tensor((across, down))
         y = torch.arange(down, device=box.device)[:, None, None]
         corner = torch.stack(torch.broadcast_tensors(torch.arange(across, device=box.device)[:, None], y), -1)
-        own = box.new_tensor(self.anchors.own)
+        own = box.new_tensor(self.anchors.chosen)
         return torch.cat(
             (box[..., 1:3] * size - corner, (box[..., 3:] * size * self.anchors.scale / own).log()), -1
         )
@@ -306,7 +306,7 @@ class RegionLoss(Yolov3):
 
     def fitting(self, boxes, shape):
         sizes = boxes.new_tensor(self.anchors.every) / boxes.new_tensor((shape[2], shape[1]))
-        return F.one_hot(self.alike_by(boxes, sizes).argmax(2), len(self.anchors.own)).bool()
+        return F.one_hot(self.alike_by(boxes, sizes).argmax(2), len(self.anchors.chosen)).bool()
 
 
 # ---------------------------------------------------------- Yolov3DetectionOutput and YoloDetectionOutput

@@ -108,7 +108,7 @@ class BlobVec(Sequence):
 
     def __init__(self, blobs: Iterable[Blob] = (), name: str = "blobs", update: Callable | None = None):
         """`update` takes the list of blobs, and returns it as it is now."""
-        self._own, self._name, self._update = list(blobs), name, update
+        self._blobs, self._name, self._update = list(blobs), name, update
         self._share: Callable | None = None
 
     def fix(self, share: Callable[[int, Blob], Blob]) -> None:
@@ -117,8 +117,8 @@ class BlobVec(Sequence):
 
     def _list(self) -> list[Blob]:
         if self._update is not None:
-            self._own = self._update(self._own)
-        return self._own
+            self._blobs = self._update(self._blobs)
+        return self._blobs
 
     @property
     def is_fixed(self) -> bool:

@@ -48,7 +48,7 @@ class _Inference:
     """What the phases share: the modules, and shapes that are found already."""
 
     def __init__(self, net: CaffeNet, said: Container[str], options: Options, report: Report):
-        self.net, self.said, self.options, self.report = net, said, options, report
+        self.net, self.with_shape, self.options, self.report = net, said, options, report
         # nn.Modules. Those that are no StockLayer have a top_shapes of their own.
         self.modules: dict[Spec, Any] = {spec: net.get_layer(key) for key, spec in net.specs.items()}
         self.tops: dict[tuple, list[Shape]] = {}  # by a module and its bottoms' shapes
@@ -66,7 +66,7 @@ class _Inference:
             if (
                 step.spec in self.report.always
                 or module is None
-                or not step.known
+                or not step.is_complete
                 or any(v not in known for v in step.bottoms)
             ):
                 continue
@@ -88,7 +88,7 @@ class _Inference:
     def _guess(self, step: Step, graph: Graph) -> str:
         """A hint for an error of a layer that reads a data layer's top, whose shape is a guess."""
         for blob in step.spec.bottoms:
-            if graph.inputs.get(blob) in step.bottoms and blob not in self.said:
+            if graph.inputs.get(blob) in step.bottoms and blob not in self.with_shape:
                 return f". The shape of input {blob!r} was guessed from its data layer: shapes={{{blob!r}: (...)}}"
         return ""
 

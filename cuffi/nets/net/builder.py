@@ -94,7 +94,7 @@ class Builder:
             return
         (phase,) = without
         spec, reason = lacking[phase][0]
-        self.report.found.clear()
+        self.report.problems.clear()
         del phases[phase]
         self.report.notes.append(f"no {phase}: line {spec.line}: {spec.name!r} ({spec.type}): {reason}")
 

@@ -39,7 +39,7 @@ class Step:
     spec: Spec
     bottoms: list[int] = field(default_factory=list)
     tops: list[int] = field(default_factory=list)
-    known: bool = True  # does a step make each of its bottoms?
+    is_complete: bool = True  # does a step make each of its bottoms?
     key: str = ""  # the submodule that computes it
 
 
@@ -89,7 +89,7 @@ def build(specs: list[Spec], is_input, report, elsewhere=frozenset()) -> Graph:
                 if spec.tops or spec.type == "Silence":  # else it only writes or shows the blob
                     unread.pop(bottom, None)
                 continue
-            step.known = False
+            step.is_complete = False
             later = made.get(bottom)
             where = f"is made by no layer{did_you_mean(bottom, graph.latest)}"
             if later:

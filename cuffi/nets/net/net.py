@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -22,12 +20,12 @@ from ...base import (
 )
 from ..stock import blobs_of
 from ..stock.convolutions import Convolution
-from ..stock.normalisation import BatchNorm
-from .graph import Graph, Spec, needed
+from .graph import Graph, Spec
+from .parameter_groups import parameter_groups
 from .phases import TEST, TRAIN
 from .running import bind, run, run_calls
 from .save import save
-from .schedule import Schedule, calls_of
+from .schedule import Schedule, results_of, schedule_of
 from .weights import load
 
 
@@ -153,46 +151,9 @@ class CaffeNet(nn.Module):
     def make_schedule(self, training: bool, end: str | None = None, blobs=None) -> Schedule:
         """Make the schedule of a forward in that phase that returns these outputs."""
         phase = self._phase(training)
-        graph = phase.graph
-        single = False
-        if end is not None:
-            names = self._tops_of(graph, end)
-            single = len(names) == 1
-        elif blobs is True:
-            names = list(graph.latest)
-        elif blobs is not None:
-            names = list(blobs)
-        else:
-            names = [*graph.outputs, *(b for b in phase.loss_weights if b not in graph.outputs)]
-            single = len(names) == 1
-            if silenced := not names and [
-                b for s in graph.steps if s.spec.type == "Silence" for b in s.spec.bottoms
-            ]:
-                said = f"{self.path}: no outputs: Silence reads {', '.join(some(silenced, 5))}"
-                warnings.warn(f"{said}. Choose one: end={silenced[-1]!r} or blobs=[...]", stacklevel=4)
-        for name in names:
-            if name not in graph.latest:
-                raise CaffeValueError(
-                    f"{self.path}: no blob {name!r}. There are: {', '.join(some(graph.latest))}"
-                )
-        results = tuple((name, graph.latest[name]) for name in names)
-        return self._scheduled(graph, results, bool(end or blobs), single)
-
-    def _scheduled(self, graph: Graph, results: tuple, partly: bool, single: bool) -> Schedule:
-        wanted = {value for _, value in results}
-        steps = needed(graph.steps, wanted) if partly else graph.steps
-        steps = [step for step in steps if step.key]
-        calls = calls_of({step.key: self.get_layer(step.key) for step in steps}, steps, wanted)
-        read = {value for call in calls for value in call.bottoms} | wanted
-        return Schedule(
-            tuple(calls),
-            len(graph.names),
-            tuple(graph.inputs.items()),
-            tuple([value for value in tuple(graph.inputs.values()) if value in read]),
-            results,
-            single,
-            tuple([call.key for call in calls if isinstance(self._modules[call.key], BatchNorm)]),
-        )
+        names, single = results_of(self.path, phase.graph, list(phase.loss_weights), end, blobs)
+        results = tuple((name, phase.graph.latest[name]) for name in names)
+        return schedule_of(self.get_layer, phase.graph, results, bool(end or blobs), single)
 
     def values_of(self, values: Iterable[int], inputs: dict[str, Tensor]) -> list[Tensor]:
         """Values of this phase's graph by their numbers, such as a top that a later layer overwrites in Caffe.
@@ -205,23 +166,13 @@ class CaffeNet(nn.Module):
         if key not in self._schedules:
             graph = self.phase.graph
             results = tuple((graph.names[value], value) for value in values)
-            self._schedules[key] = self._scheduled(graph, results, True, False)
+            self._schedules[key] = schedule_of(self.get_layer, graph, results, True, False)
         schedule = self._schedules[key]
         found: list = bind(
             self, schedule, (), {k: v for k, v in inputs.items() if k in self.phase.graph.inputs}
         )
         run(self, schedule, found, (), inputs)
         return [found[value] for value in values]
-
-    def _tops_of(self, graph: Graph, end: str) -> list[str]:
-        if end in graph.latest:
-            return [end]
-        for step in graph.steps:
-            if step.spec.name == end:
-                return list(step.spec.tops)
-        raise CaffeValueError(
-            f"{self.path}: end: no blob or layer {end!r}. Blobs: {', '.join(some(graph.latest))}"
-        )
 
     def _phase(self, training: bool) -> Phase:
         name = TRAIN if training else TEST
@@ -300,30 +251,7 @@ class CaffeNet(nn.Module):
         Raises:
             CaffeTypeError: `lr` or `weight_decay` is not a number.
         """
-        for name, value in (("lr", lr), ("weight_decay", weight_decay)):
-            if isinstance(value, bool) or not isinstance(value, (numbers.Real, Tensor)):
-                raise self._wrong(f"parameter_groups: {name}", "a number", value)
-        groups: dict[tuple[float, float], list[nn.Parameter]] = {}
-        seen: set[int] = set()
-        for key, module in self.named_children():
-            blobs = [blob for _, blob in blobs_of(module)]
-            known = list(zip(blobs, self.multipliers.get(key, ()), strict=False))
-            # A submodule that the user put here may have parameters that the file does not have.
-            for parameter, both in known + [(parameter, (1.0, 1.0)) for parameter in module.parameters()]:
-                trained = isinstance(parameter, nn.Parameter) and parameter.requires_grad
-                if trained and id(parameter) not in seen:
-                    seen.add(id(parameter))
-                    groups.setdefault(both, []).append(parameter)
-        return [
-            {
-                "params": parameters,
-                "lr": lr * mult,
-                "weight_decay": weight_decay * decay,
-                "lr_mult": mult,
-                "decay_mult": decay,
-            }
-            for (mult, decay), parameters in groups.items()
-        ]
+        return parameter_groups(self, lr, weight_decay)
 
     # -------------------------------------------------------------------------------------------- data
 

@@ -15,17 +15,17 @@ class Report:
 
     def __init__(self, path):
         self.path = path
-        self.found: dict[tuple[int, str], tuple[Spec, list[str]]] = {}
+        self.problems: dict[tuple[int, str], tuple[Spec, list[str]]] = {}
         self.always: dict[Spec, list[str]] = {}  # problems that a layer has in every phase
         self.missing: set[str] = set()  # types that nobody has, to be ported
         self.notes: list[str] = []
 
     def __bool__(self) -> bool:
-        return bool(self.found)
+        return bool(self.problems)
 
     def add(self, spec: Spec, reason: str, phase: str = "") -> None:
         """Add a problem of a layer, in one phase or in all."""
-        _, phases = self.found.setdefault((spec.line, reason), (spec, []))
+        _, phases = self.problems.setdefault((spec.line, reason), (spec, []))
         if phase not in phases:
             phases.append(phase)
 
@@ -48,11 +48,11 @@ class Report:
 
     def of_phase(self, phase: str) -> list[tuple[Spec, str]]:
         """(layer, reason) of those in this phase."""
-        return [(spec, reason) for (_, reason), (spec, phases) in self.found.items() if phase in phases]
+        return [(spec, reason) for (_, reason), (spec, phases) in self.problems.items() if phase in phases]
 
     def error(self, phases: int) -> CaffeValueError:
         lines = []
-        for (line, reason), (spec, in_phases) in sorted(self.found.items(), key=lambda item: item[0][0]):
+        for (line, reason), (spec, in_phases) in sorted(self.problems.items(), key=lambda item: item[0][0]):
             alone = (
                 f" (only in phase {in_phases[0]})" if len(in_phases) < phases and "" not in in_phases else ""
             )

@@ -1,18 +1,21 @@
-"""The calls of a forward, in order, and which values each of them may join, overwrite and free."""
+"""What a forward returns, its calls in order, and which values each of them may join, overwrite and free."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Literal, NamedTuple
 
 from google.protobuf.text_format import ParseBool
 from torch import nn
 
+from ...base import CaffeValueError, some
 from ..stock.activations import ReLU
 from ..stock.arithmetic import Eltwise, InnerProduct, Scale
 from ..stock.convolutions import Convolution, Deconvolution
 from ..stock.normalisation import BatchNorm
 from .fused import is_activation, is_fusible
-from .graph import Step
+from .graph import Graph, Step, needed
 
 
 class LayerCall(NamedTuple):
@@ -42,6 +45,67 @@ class Schedule(NamedTuple):
     results: tuple[tuple[str, int], ...]
     single: bool  # return one tensor instead of a dict
     norms: tuple[str, ...]  # the submodules that are BatchNorm layers
+
+
+def results_of(
+    path: str, graph: Graph, losses: list[str], end: str | None, blobs: Iterable[str] | Literal[True] | None
+) -> tuple[list[str], bool]:
+    """The blobs that a call returns (CaffeNet.forward), and whether it returns one tensor.
+
+    Args:
+        path: the net's, for messages.
+        losses: the blobs that are part of the loss.
+
+    Raises:
+        CaffeValueError: the net has no such blob or layer.
+    """
+    if end is not None:
+        names = _tops_of(path, graph, end)
+    elif blobs is True:
+        names = list(graph.latest)
+    elif blobs is not None:
+        names = list(blobs)
+    else:
+        names = [*graph.outputs, *(blob for blob in losses if blob not in graph.outputs)]
+        if silenced := not names and [
+            b for s in graph.steps if s.spec.type == "Silence" for b in s.spec.bottoms
+        ]:
+            reads = f"{path}: no outputs: Silence reads {', '.join(some(silenced, 5))}"
+            warnings.warn(f"{reads}. Choose one: end={silenced[-1]!r} or blobs=[...]", stacklevel=5)
+    for name in names:
+        if name not in graph.latest:
+            raise CaffeValueError(f"{path}: no blob {name!r}. There are: {', '.join(some(graph.latest))}")
+    return names, len(names) == 1 and (end is not None or blobs is None)
+
+
+def _tops_of(path: str, graph: Graph, end: str) -> list[str]:
+    if end in graph.latest:
+        return [end]
+    for step in graph.steps:
+        if step.spec.name == end:
+            return list(step.spec.tops)
+    raise CaffeValueError(f"{path}: end: no blob or layer {end!r}. Blobs: {', '.join(some(graph.latest))}")
+
+
+def schedule_of(
+    get_layer: Callable[[str], nn.Module], graph: Graph, results: tuple, partly: bool, single: bool
+) -> Schedule:
+    """The schedule that computes these values. partly: only what they need runs."""
+    values = {value for _, value in results}
+    steps = needed(graph.steps, values) if partly else graph.steps
+    steps = [step for step in steps if step.key]
+    modules = {step.key: get_layer(step.key) for step in steps}
+    calls = calls_of(modules, steps, values)
+    read = {value for call in calls for value in call.bottoms} | values
+    return Schedule(
+        tuple(calls),
+        len(graph.names),
+        tuple(graph.inputs.items()),
+        tuple([value for value in tuple(graph.inputs.values()) if value in read]),
+        results,
+        single,
+        tuple([call.key for call in calls if isinstance(modules[call.key], BatchNorm)]),
+    )
 
 
 # Types whose tops are new memory. Their gradients do not read it.

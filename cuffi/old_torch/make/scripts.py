@@ -33,7 +33,7 @@ LEFT_OUT = frozenset({".git", "build", "__pycache__", "node_modules"})
 class Result(NamedTuple):
     script: str
     status: int
-    said: str
+    output: str
     seconds: float
 
 
@@ -113,7 +113,7 @@ def build_all(settings: Settings, ext: str) -> int:
         for result in pool.map(lambda words: run(words, settings), scripts):
             results.append(result)
             if result.status:
-                print(f"{shown(result.script)} failed:\n{result.said}\n", flush=True)
+                print(f"{shown(result.script)} failed:\n{result.output}\n", flush=True)
     return report(results)
 
 
@@ -121,7 +121,7 @@ def report(results: list[Result]) -> int:
     shared = os.path.commonpath([os.path.dirname(r.script) for r in results])
     table = Table("build script", "built", "time")
     for result in results:
-        said = re.findall(r"^\S+: built for (.*?) in ", result.said, re.M)
+        said = re.findall(r"^\S+: built for (.*?) in ", result.output, re.M)
         built = "no" if result.status else ", ".join(dict.fromkeys(said)) or "nothing"
         table.add_row(os.path.relpath(result.script, shared), built, f"{result.seconds:.1f} s")
     console(width=None if sys.stdout.isatty() else 110).print(table)
