@@ -1,0 +1,173 @@
+"""Choose the tests that only `python test.py --all` runs, and write tests/long.txt.
+
+    pip install coverage
+    python -m lab.long_tests record folder           runs the whole suite, in some 20 minutes
+    python -m lab.long_tests choose folder --seconds 160 --log part.log
+
+Tests of at most --short seconds stay, and those of KEPT. Then comes, again and again, the test that runs most lines
+that none before it runs, for its time, until all take --seconds. A fixture's time is that of the first test that asks
+for it, so the part's own times (`python test.py -q --durations=0 --durations-min=0.02 > part.log`) count, too: a test
+takes the longer one.
+"""
+
+import argparse
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import sysconfig
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LIST = ROOT / "tests" / "long.txt"
+# These read files that are no Python, or try C++ alone: their lines do not say what they see.
+KEPT = r"""tests/(test_tree|test_walls|test_sources|test_long|docs/test_names|src/host/test_races)\.py::
+tests/runtime/test_failures.py::test_an_endless_kernel_ends_at_ctrl_c\[1\]"""
+# What begins each of these takes seconds, and tests that stay do the like: builds of extensions, races by each door.
+LONG = r"""tests/caffe_layers/core/test_legacy|tests/old_torch/(ffi/)?test_races|tests/loading/test_races.py::test_a_f
+tests/old_torch/test_(headers|aten_build|arrays)|tests/lab/launches|tests/lab/wheel/test_scripts
+tests/nets/test_threads|tests/examples/test_caffe_net|tests/judging/test_(plugin|structures)|tests/test_setup.py::test_it_judges_away
+tests/nets/forks/test_rows.py::test_a_wrong_value_is_refused.*-compiled\]"""
+DURATION = re.compile(r"^([\d.]+)s (?:call|setup|teardown) +(\S.*)$", re.M)
+# The package and the tools, where they lie or are installed; not what a cache has of somebody's kernels.
+OURS = re.compile(r".*?/((?:cuffi|tools|layers)/(?!.*-[0-9a-f]{32}/).+\.py|build_ffi\.py)$")
+
+
+def record(folder: Path) -> int:
+    """Run the whole suite, each Python with lines_of_tests."""
+    folder.mkdir(parents=True, exist_ok=True)
+    start = Path(sysconfig.get_path("purelib")) / "lines_of_tests.pth"
+    word = "LINES_OF_TESTS"
+    start.write_text(
+        f"{Path(__file__).parent}\nimport os; '{word}' in os.environ and __import__('{word.lower()}')\n"
+    )
+    command = [
+        sys.executable,
+        "test.py",
+        "--all",
+        "-q",
+        "--durations=0",
+        "--durations-min=0.02",
+        "-p",
+        word.lower(),
+    ]
+    try:
+        with open(folder / "all.log", "w") as log:
+            return subprocess.call(
+                command, cwd=ROOT, stdout=log, env=os.environ | {word: str(folder.resolve())}
+            )
+    finally:
+        start.unlink()
+
+
+def seconds_of(log: str) -> dict[str, float]:
+    """{test: seconds} of pytest's table of durations: call, setup and teardown."""
+    found: dict[str, float] = defaultdict(float)
+    for seconds, test in DURATION.findall(log):
+        found[test.strip()] += float(seconds)
+    return dict(found)
+
+
+def lines_of(folder: Path) -> dict[str, int]:
+    """{test: the lines that it runs, a bit for each line of all files}. "" has what runs before any test."""
+    found: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for file in folder.glob("lines.*"):
+        if file.suffix == ".test":
+            continue
+        owner = Path(f"{file}.test")
+        process = owner.read_text() if owner.exists() else ""
+        with sqlite3.connect(file) as base:
+            paths = dict(base.execute("select id, path from file"))
+            contexts = dict(base.execute("select id, context from context"))
+            for path, context, bits in base.execute("select file_id, context_id, numbits from line_bits"):
+                if ours := OURS.match(paths[path]):
+                    found[contexts[context] or process][ours[1]] |= int.from_bytes(bits, "little")
+    offsets, end = {}, 0
+    for name in sorted({name for files in found.values() for name in files}):
+        offsets[name] = end
+        end += max(files.get(name, 0) for files in found.values()).bit_length()
+    return {test: sum(bits << offsets[name] for name, bits in files.items()) for test, files in found.items()}
+
+
+def chosen(
+    seconds: Mapping[str, float],
+    lines: Mapping[str, int],
+    short: float,
+    total: float,
+    kept: str = KEPT,
+    long: str = LONG,
+) -> list[str]:
+    """The tests that stay out: all but the short, those of `kept`, and those that add most lines for their time."""
+
+    def takes(test: str) -> float:
+        return seconds.get(test, 0)
+
+    tests = {*seconds, *lines} - {""}
+    is_kept, is_long = (re.compile("|".join(words.split("\n"))).match for words in (kept, long))
+    out = {t for t in tests if (takes(t) > short or is_long(t)) and not is_kept(t)}
+    run = lines.get("", 0)
+    for test in tests - out:
+        run |= lines.get(test, 0)
+    taken = sum(map(takes, tests - out))
+    left = {t for t in out if not is_long(t)}
+    while left:
+        gain = {t: (lines.get(t, 0) & ~run).bit_count() / (takes(t) + 0.02) for t in left}
+        best = max(sorted(left), key=gain.__getitem__)
+        if not gain[best] or taken + takes(best) > total:
+            break
+        taken += takes(best)
+        run |= lines.get(best, 0)
+        left.discard(best)
+        out.discard(best)
+    every = 0
+    for bits in lines.values():
+        every |= bits
+    share = 100 * run.bit_count() / max(every.bit_count(), 1)
+    print(f"{len(tests - out)} of {len(tests)} tests stay: {taken:.0f} s, {share:.1f}% of the lines")
+    return sorted(out)
+
+
+def as_text(out: Iterable[str], tests: Iterable[str]) -> str:
+    """A line for each test; one for all cases of a test, if all stay out."""
+    cases: dict[str, set[str]] = defaultdict(set)
+    for test in {*tests, *out}:
+        cases[test.partition("[")[0]].add(test)
+    gone = set(out)
+    return (
+        "\n".join(sorted({t.partition("[")[0] if cases[t.partition("[")[0]] <= gone else t for t in gone}))
+        + "\n"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("action", choices=["record", "choose"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--short", type=float, default=0.12)
+    parser.add_argument(
+        "--seconds", type=float, default=160, help="of all tests that stay, before they share cores"
+    )
+    parser.add_argument(
+        "--log", type=Path, nargs="*", default=[], help="of runs of the part, whose times count, too"
+    )
+    options = parser.parse_args()
+    if options.action == "record":
+        return record(options.folder)
+    lines = lines_of(options.folder)
+    seconds: dict[str, float] = {}
+    for log in (options.folder / "all.log", *options.log):
+        for test, took in seconds_of(log.read_text()).items():
+            seconds[test] = max(seconds.get(test, 0), took)
+    head = LIST.read_text().partition("\n\n")[0]
+    out = chosen(seconds, lines, options.short, options.seconds)
+    LIST.write_text(f"{head}\n\n{as_text(out, {*seconds, *lines} - {''})}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
