@@ -102,17 +102,7 @@ def remove_orphans(folder: str, source_folder: str):
                     os.remove(output)
 
 
-def rewrite_files(
-    tool: str, rewriter_class, arguments: list[str], prologue: str, notes="", find_in=None
-) -> int:
-    """The command line of a rewriter. Returns the exit status.
-
-    Args:
-        prologue: the first lines of the output.
-        notes: the suffix of a file beside the output for the rewriter's notes.
-        find_in: makes, of the folder given by --root, a Unit's `find`.
-    """
-    tool = os.path.basename(tool)
+def _options(tool: str, arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=tool)
     parser.add_argument("source")
     parser.add_argument("output")
@@ -121,7 +111,21 @@ def rewrite_files(
         "--root", metavar="FOLDER", help="local headers may lie anywhere in FOLDER, as in the output"
     )
     parser.add_argument("--watched", action="store_true", help="for the race finder")
-    options = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def rewrite_files(
+    tool: str, rewriter_class, arguments: list[str], prologue="", notes="", find_in=None
+) -> int:
+    """The command line of a rewriter. Returns the exit status.
+
+    Args:
+        prologue: the first lines of the output.
+        notes: the suffix of a file beside the output for notes.
+        find_in: makes a Unit's `find` of the folder --root.
+    """
+    tool = os.path.basename(tool)
+    options = _options(tool, arguments)
     rewriter_class.watched = options.watched
     source, output, root = options.source, options.output, options.root
     here = os.path.dirname(source) or "."
@@ -130,8 +134,9 @@ def rewrite_files(
         up = os.path.relpath(root, here)
         here, folder = root, os.path.normpath(os.path.join(folder, up))
     try:
-        find = find_in(root) if find_in else None
-        texts, problems, lines = rewrite(source, rewriter_class, tool, prologue, root, find)
+        texts, problems, lines = rewrite(
+            source, rewriter_class, tool, prologue, root, find_in and find_in(root)
+        )
         if os.path.realpath(folder) == os.path.realpath(here) and len(texts) > 1:
             raise OSError("the output's folder must not be the source's: local headers would be overwritten")
         if not problems:
