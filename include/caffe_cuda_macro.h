@@ -1,5 +1,5 @@
-// The macros of Caffe's kernels: the kernel loop, the block count, the launch check and atomics. Dtype dispatch
-// is ours. nvcc and the host compiler both read this header.
+// Macros for kernels: the kernel loop, the block count, the launch check, atomics and dtype dispatch. nvcc and the
+// host compiler both read this header.
 //
 //   template <typename Dtype>
 //   __global__ void ReLUForward(const int n, const Dtype* in, Dtype* out) {
@@ -8,7 +8,7 @@
 #ifndef CAFFE_CUDA_MACRO_H_
 #define CAFFE_CUDA_MACRO_H_
 
-// Caffe layers rely on these headers, which Caffe's own headers include.
+// Sources rely on these headers.
 #include <assert.h>
 #include <float.h>
 #include <limits.h>
@@ -46,7 +46,7 @@ extern "C" {
 
 // ------------------------------------------------------------------------------ launch geometry
 
-// Threads per block, as in Caffe.
+// Threads per block.
 constexpr int CAFFE_CUDA_NUM_THREADS = 512;
 
 // As many blocks as give each of `count` elements a thread. At least 1, because CUDA refuses a grid of 0 blocks.
@@ -74,7 +74,7 @@ namespace caffe {
 using namespace ::cuffi;
 using ::CAFFE_CUDA_NUM_THREADS;
 using ::CAFFE_GET_BLOCKS;
-#ifndef CAFFE_UTIL_DEVICE_ALTERNATE_H_  // a native layer: Caffe's files mean CUDA's half
+#ifndef CAFFE_UTIL_DEVICE_ALTERNATE_H_  // else a file means CUDA's half
 using ::cuffi::types::accumulate_t;
 using ::cuffi::types::bfloat16;
 using ::cuffi::types::half;
@@ -112,7 +112,7 @@ struct KernelPosition {
 // Run the following statement for each i in [0, n), spread over the grid's x.
 #define CUDA_KERNEL_LOOP(i, n) CAFFE_KERNEL_LOOP_OVER(x(n), i, n)
 
-// The same over two indices: i in [0, n) along the grid's x, j in [0, m) along its y (Caffe2's name).
+// The same over two indices: i in [0, n) along the grid's x, j in [0, m) along its y.
 #define CUDA_2D_KERNEL_LOOP(i, n, j, m) CAFFE_KERNEL_LOOP_OVER(x(n), i, n) CAFFE_KERNEL_LOOP_OVER(y(m), j, m)
 
 // --------------------------------------------------------------------------------------- errors
@@ -225,7 +225,7 @@ inline int launch_status(const char* file, int line) {
 
 // -------------------------------------------------------------------------------------- atomics
 
-// The value comes first, as in Caffe. In Caffe's namespace, because layers declare and specialize it.
+// The value comes first. In this namespace, because layers declare and specialize it.
 namespace caffe {
 template <typename Dtype>
 __device__ inline Dtype caffe_gpu_atomic_add(const Dtype value, Dtype* address) {

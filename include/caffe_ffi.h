@@ -1,8 +1,8 @@
 // The C ABI: the functions that every library has besides its layer's own.
 // cffi's cdef, C and C++ read this file, so it holds only declarations.
 
-// Element types of a `void *` tensor. Caffe has only the first two. CAFFE_INT32 and CAFFE_INT64 are those of indices and
-// labels. The last ones are for templates that somebody launches with them.
+// Element types of a `void *` tensor. Old sources have only the first two. CAFFE_INT32 and CAFFE_INT64 are those of
+// indices and labels. The last ones are for templates that somebody launches with them.
 enum caffe_dtype {
   CAFFE_FLOAT32 = 0,
   CAFFE_FLOAT64 = 1,

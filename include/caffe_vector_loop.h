@@ -1,7 +1,7 @@
 // CUDA_KERNEL_LOOP at copy speed for bodies that stay as they are.
 //
 // A vector loop needs a body that touches some pointers only as `p[i]`, with the loop's own index i, and that
-// writes once, at its end. Caffe's loop gives each thread one element, and reaches about 60% of the memory's
+// writes once, at its end. The plain loop gives each thread one element, and reaches about 60% of the memory's
 // speed. In a vector loop each thread loads 16 bytes of neighbouring elements into registers, twice. It runs the
 // body on each element, and then stores the results together. In the body the pointers' names are these
 // registers (Window), so the body needs no change.
@@ -18,7 +18,7 @@
 // In its launches, CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS becomes
 // cuffi::vector_blocks(n, kernel), cuffi::kVectorThreads.
 //
-// The vector loop handles only whole windows, so it needs no test for the end. Caffe's loop does the rest: the last
+// The vector loop handles only whole windows, so it needs no test for the end. The plain loop does the rest: the last
 // few elements, small launches, and misaligned pointers. The result is right for any grid, alignment, count and
 // aliasing, because all reads of an element come before its write, as in the body.
 #ifndef CAFFE_VECTOR_LOOP_H_
@@ -166,7 +166,7 @@ inline int vector_blocks(int64_t count) { return vector_blocks(count, static_cas
 
 }  // namespace cuffi
 
-// Caffe's loop over the elements that the vector loop leaves.
+// The plain loop over the elements that the vector loop leaves.
 #define CAFFE_VECTOR_REST(i, n) CAFFE_KERNEL_LOOP_OVER(x(n, i##_vectorized), i, n)
 
 #define CUDA_VECTOR_LOOP(i, n, ...)                                                                          \

@@ -8,7 +8,7 @@ CUDA_INCLUDE:= $(call cuda_folder,-isystem ,include targets/x86_64-linux/include
                  cuda_runtime.h)
 # nvcc runs the C++ compiler itself; a compiler cache in front of it does not work.
 CACHES      := ccache sccache distcc %/ccache %/sccache %/distcc
-# -O is for the code around the kernels; nvcc always optimises kernels. Caffe has -O2, too. -compress-all: with
+# -O is for the code around the kernels; nvcc always optimises kernels. -compress-all: with
 # -lineinfo the kernels are not compressed by default. Compressed ones are a fifth of the bytes for g++ and the linker.
 # Kernels may call constexpr functions of C++, as in std::array; torch's own extensions are compiled so, too.
 cuda_NATIVE := $(COMMON) -include include/caffe_old_nvcc.h -O2 --threads 0 -Wno-deprecated-gpu-targets -lineinfo \

@@ -46,8 +46,8 @@ WINGS := $(wildcard $(PACKAGE)/*/include)
 native = $(call own,$(1)) -iquote . $(patsubst %,-idirafter %,$(WINGS)) -include stdint.h -include $(2)/declarations.h $(patsubst %,-include %,$(wildcard $(1)/prologue.h))
 
 # ------------------------------------------------------------------------------------------ recipes
-# rewrite(word, name, tool, further arguments): a .cu for a backend's compiler.
-rewrite = $(call step,$(1),$(2),$@.log,$(PYTHON) -m tools.cuda.$(3) $(4) $(if $(filter races,$(SANITIZE)),--watched) $< $@ --depfile $@.d)
+# rewrite(word, name, module and options): a .cu for a backend's compiler.
+rewrite = $(call step,$(1),$(2),$@.log,$(PYTHON) -m $(3) $(if $(filter races,$(SANITIZE)),--watched) $< $@ --depfile $@.d)
 # ar first writes an empty archive, so it writes to a .partial file.
 archive = $(Q)rm -f $@.partial && ar rcs $@.partial $(filter %.o,$^) && mv $@.partial $@
 # wrapper(name, backend, flags): the Python wrapper of a layer's C functions. -O2 makes no call faster. The headers that

@@ -179,6 +179,62 @@ def test_make_knows_no_wing():
     assert len(own) > 20 and not wrong, "\n".join(wrong)
 
 
+# Words with Caffe's name that are this project's own: the prefixes of macros and of C names, its errors.
+OWN_WORDS = re.compile(
+    r"D?_?CAFFE_\w*|(__start_|__stop_)?caffe_(?!layer|net|file|case|module)\w+|Caffe(Build|Runtime|Type|Value)?Error"
+)
+# What stays, and why.
+CAFFE_STAYS = {
+    "cuffi/loading/load.py": "its help says which folders it takes, and its message which command takes a Caffe layer",
+    "cuffi/packages.py": "`.._caffe` is a name that users' folders import",
+    "cuffi/runtime/_call.pyi": "a stub has all functions of its extension, and the wing adds some",
+    "tools/make/distributions.py": "which file is in which wheel",
+    "tools/make/folders.py": "names of the package that no layer can have; make reads them without importing it",
+    "tools/new_layer/__main__.py": "its message names the command that takes a Caffe layer",
+    "tools/new_layer/kernel_file.py": "a file of kernels may come from a Caffe fork, and its host code is left out",
+}
+
+
+def words_of_caffe(text: str) -> list[str]:
+    """The words of a file of the toolkit that are Caffe's. Its C++ namespace is this project's, too."""
+    text = re.sub(r"\bnamespace caffe\b|\bcaffe::", "", text)
+    words = (word for word in re.findall(r"\w+", text) if "caffe" in word.lower())
+    return [word for word in words if not OWN_WORDS.fullmatch(word)]
+
+
+def test_the_toolkit_knows_no_word_of_caffe():
+    own = [
+        f for f in files(".py", ".pyi", ".h", ".hpp", ".cpp", ".c", ".S", ".in") if room_of(f) == "toolkit"
+    ]
+    own = [f for f in own if not f.startswith("layers/")]
+    own += ["Makefile", *(f"mk/{file.name}" for file in sorted((ROOT / "mk").glob("*.mk")))]
+    found = {file: words for file in own if (words := words_of_caffe((ROOT / file).read_text()))}
+    wrong = {file: words for file, words in found.items() if file not in CAFFE_STAYS}
+    assert len(own) > 150 and not wrong, "\n".join(
+        f"{file}: {', '.join(words)}" for file, words in wrong.items()
+    )
+    assert set(CAFFE_STAYS) == set(found), "nothing is left there that needs an exception"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a Caffe layer's, as in Caffe2", ["Caffe", "Caffe2"]),
+        ('#include "caffe/util/device_alternate.hpp"', ["caffe"]),
+        ('parser.add_argument("--caffe")', ["caffe"]),
+        ("case.is_caffe, class CaffeModule, bcaffe", ["is_caffe", "CaffeModule", "bcaffe"]),
+        ("cuffi.caffe_layers, caffe_net, call_caffe.cpp", ["caffe_layers", "caffe_net", "call_caffe"]),
+        (
+            '#include "caffe_cuda_macro.h"\n#if CAFFE_HOST_BACKEND\nnamespace caffe { caffe_leave(caffe::half()); }',
+            [],
+        ),
+        ("raise CaffeTypeError(self.lib.caffe_edge), -DCAFFE_EDGE", []),
+    ],
+)
+def test_a_word_of_caffe_is_seen(text, words):
+    assert words_of_caffe(text) == words
+
+
 # -------------------------------------------------------------------------------------------- nets, alone
 
 PURE = (

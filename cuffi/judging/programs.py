@@ -93,7 +93,7 @@ def rewritten(files: list[Path], options: Sequence[str] = ()) -> Unbuilt:
             return place
 
         try:
-            unit = Unit(read(str(file)), str(file), None, HostRewriter.defined, find, root=str(root))
+            unit = Unit(read(str(file)), str(file), HostRewriter.defined, find, root=str(root))
         except OSError as error:
             raise NotBuilt("not-built", [f"{file}: {error.strerror}"]) from error
         texts, problems, notes = rewrite_unit(unit, Watched, "cuffi.judge", "")

@@ -59,7 +59,7 @@ def load_inline(
         name: the layer's name. Error messages and torch's names of its operators begin with it.
         cuda_source: the content of a .cu, or the path of one (a pathlib.Path), whose headers are found beside it, in
             the folders above it up to its repository's, in their include, src and inc, and anywhere in the
-            repository if one file alone ends so. Caffe's macros are included. If it exports functions (`extern "C" int
+            repository if one alone ends so. The toolkit's macros are included. If it exports functions (`extern "C" int
             foo(const float* x, float* y, int64_t count, void* stream)`), the module has these. If it has only kernels,
             the module has a launcher for each: for the kernel `Twice` of the layer `mine` it is `mine_twice`, and
             `m.Twice`, `m.twice` and `m.twice_kernel` find it. A kernel `MineTwice` has `mine_twice`, too, `mine` has

@@ -4,10 +4,8 @@ A layer's cases.py is the source of its tests, its benchmark and its line in mak
 """
 
 import importlib.util
-import inspect
 import math
 import sys
-import threading
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -53,14 +51,14 @@ class Function(typing.Protocol):
     def __call__(self, *arguments: typing.Any, **named: typing.Any) -> typing.Any: ...
 
 
-if typing.TYPE_CHECKING:
+@typing.runtime_checkable
+class WithModes(Function, typing.Protocol):
+    """A function that is no operator of torch.library, and converts integers.
 
-    class CaffeModule(torch.nn.Module):
-        """What this file needs of cuffi.caffe_layers' class. The toolkit imports no wing."""
+    Its `mode` "gpu" runs the layer's kernels on CPU tensors, too.
+    """
 
-        mode: str | None
-
-        def setup(self, *bottoms: Tensor) -> "CaffeModule": ...
+    mode: str | None
 
 
 @dataclass(frozen=True)
@@ -141,21 +139,21 @@ class Case:
         return self.function.__name__
 
     @property
-    def is_caffe(self) -> bool:
-        """Does a Caffe layer compute it? Then there is no operator in torch.library, and integers are converted."""
-        return isinstance(self.function, CaffeFunction)
+    def has_modes(self) -> bool:
+        """Is the function one WithModes? Else it calls an operator of torch.library."""
+        return isinstance(self.function, WithModes)
 
     def tolerance_for(self, dtype: torch.dtype) -> tuple[float, float]:
         return self.tolerance.get(dtype, TOLERANCE[dtype])
 
     def supports(self, layer, device: str, dtype: torch.dtype, kernels: bool = False) -> bool:
-        """Can the layer compute the case there? `kernels`: with a Caffe layer's kernels on CPU tensors."""
+        """Can the layer compute the case there? `kernels`: by kernels on CPU tensors, if it has modes."""
         built = backend_of(torch.device(device)).name in layer.backends()
-        return built and dtype in layer.dtypes and (not kernels or (self.is_caffe and device == CPU))
+        return built and dtype in layer.dtypes and (not kernels or (self.has_modes and device == CPU))
 
     def call(self, *arguments, kernels: bool = False):
         """Call the function. `kernels`: see `supports`."""
-        if isinstance(self.function, CaffeFunction):
+        if isinstance(self.function, WithModes):
             self.function.mode = "gpu" if kernels else None
         return self.function(*arguments)
 
@@ -226,64 +224,6 @@ def _compared(got: Tensor, wanted: Tensor, tolerance: tuple[float, float], loose
     )
 
 
-class CaffeFunction:
-    """A Caffe layer's module as a function of its bottoms and parameter blobs.
-
-    Args:
-        name: the name of the case.
-        make: a function without arguments that makes the module.
-        reference: its parameters name the arguments: blob0, blob1 ... are the layer's blobs, all others its bottoms.
-
-    Attributes:
-        mode: the module's mode. 'gpu' runs its kernels on CPU tensors, too.
-    """
-
-    def __init__(self, name: str, make: Callable[[], torch.nn.Module], reference: Callable):
-        self.__name__ = name
-        self.make = typing.cast("Callable[[], CaffeModule]", make)
-        self.mode: str | None = None
-        self.__signature__ = inspect.signature(reference)
-        self._modules: dict[tuple, CaffeModule] = {}
-
-    def bottoms_and_blobs(self, arguments: tuple) -> tuple[tuple, dict[str, Tensor]]:
-        """The bottoms, and the blobs by name. Trailing bottoms that are None, and None by default, are left out."""
-        named = self.__signature__.bind(*arguments).arguments
-        blobs = {name: value for name, value in named.items() if name.startswith("blob")}
-        bottoms, parameters = [name for name in named if name not in blobs], self.__signature__.parameters
-        while bottoms and named[bottoms[-1]] is None and parameters[bottoms[-1]].default is None:
-            bottoms.pop()
-        return tuple(named[name] for name in bottoms), blobs
-
-    def __call__(self, *arguments):
-        bottoms, blobs = self.bottoms_and_blobs(arguments)
-        if not all(isinstance(b, Tensor) and not b.is_nested for b in bottoms):
-            return self.make()(*bottoms)  # the module raises its own error
-        key = tuple(b.shape for b in bottoms)
-        if blobs:
-            # functional_call changes the module, so threads must not share it.
-            key += (threading.get_ident(),)
-        module = self._modules.get(key)
-        if module is None:
-            module = self._modules[key] = self.make().setup(*bottoms) if blobs else self.make()
-        if module.mode != self.mode:
-            module.mode = self.mode
-        return torch.func.functional_call(module, blobs, bottoms) if blobs else module(*bottoms)
-
-
-def caffe_case(
-    name: str, make: Callable[[], torch.nn.Module], reference: Callable, inputs: Mapping, **options
-) -> Case:
-    """A Case of a Caffe layer; see CaffeFunction and Case."""
-    function = CaffeFunction(name, make, reference)
-    first = next(iter(inputs.values()))
-
-    def module() -> torch.nn.Module:
-        bottoms, blobs = function.bottoms_and_blobs(first(Draw()))
-        return function.make().setup(*bottoms) if blobs else make()
-
-    return Case(function=function, reference=reference, inputs=inputs, module=module, **options)
-
-
 def layer_of(module: ModuleType):
     """The Layer that an imported layer package made; None if it made none."""
     values = list(vars(module).values())
@@ -309,7 +249,7 @@ def cast(
 
 
 def away_from_kinks(arguments: tuple, kinks: tuple[tuple[float, float], ...]) -> tuple:
-    """The arguments without values near a kink: as in Caffe, a value within `range` moves to that distance."""
+    """The arguments without values near a kink: a value within `range` moves to that distance."""
 
     def moved(x: Tensor) -> Tensor:
         for value, distance in kinks:

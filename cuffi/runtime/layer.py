@@ -39,7 +39,7 @@ def layer_of(module: str) -> "Layer":
 
 
 def has_launchers(module: str) -> bool:
-    """Has this module made a Layer? A Caffe layer makes none."""
+    """Has this module made a Layer? A wing's layer may make none."""
     return module in _layers
 
 

@@ -1,4 +1,4 @@
-// CUDA's min and max for host compilers. Caffe's layers call them in .cpp files, too.
+// CUDA's min and max for host compilers. Old sources call them in .cpp files, too.
 #pragma once
 
 #include <math.h>

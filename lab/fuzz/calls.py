@@ -20,7 +20,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cuffi import CaffeError
-from cuffi.runtime.cases import TOLERANCE, CaffeFunction, Case, Draw, cast, differentiable, layer_of, results
+from cuffi.caffe_layers.cases import CaffeFunction
+from cuffi.runtime.cases import TOLERANCE, Case, Draw, cast, differentiable, layer_of, results
 
 DTYPES = (
     torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8,
@@ -171,7 +172,7 @@ def numel(value) -> int:
 
 def blobs_of(call: Call) -> list[int]:
     """Places of a Caffe layer's parameters: torch.nn looks after these."""
-    if call.case is None or not call.case.is_caffe:
+    if call.case is None or not call.case.has_modes:
         return []
     return [i for i, n in enumerate(inspect.signature(call.function).parameters) if n.startswith("blob")]
 
@@ -276,7 +277,7 @@ def judged_result(call: Call, tops, diffs) -> str:
         return "not compared"
     try:
         doubled = cast(tuple(call.arguments), torch.float64, grad=call.grad)
-        if case.is_caffe:  # which computes with integers as with any other numbers
+        if case.has_modes:  # which computes with integers as with any other numbers
             doubled = [a.double() if isinstance(a, Tensor) else a for a in doubled]
         wanted = results(case.reference(*doubled))
         wanted_diffs = backward(doubled, wanted) if call.grad else []

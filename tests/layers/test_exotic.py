@@ -53,7 +53,7 @@ def test_trace(on_cpu):
     assert same_bits(traced(*other), module(*other))
 
 
-@pytest.mark.only(lambda case: case.is_caffe)
+@pytest.mark.only(lambda case: case.has_modes)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
 def test_a_caffe_layer_is_traced(on_cpu):
     """A layer that was set up records its operator, never only the allocation of a top; others refuse."""
@@ -129,7 +129,7 @@ def wrong_tensors(point, runtime, change):
     arguments = point.arguments()
     before = point.call(*arguments)
     for place, name in enumerate(inspect.signature(point.case.function).parameters):
-        of_module = point.case.is_caffe and name.startswith("blob")
+        of_module = point.case.has_modes and name.startswith("blob")
         if place >= len(arguments) or not isinstance(arguments[place], Tensor) or of_module:
             continue
         wrong = list(arguments)

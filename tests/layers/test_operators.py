@@ -107,7 +107,7 @@ def test_vmap(on_cpu):
         torch.stack([a, b]) if isinstance(a, Tensor) else a for a, b in zip(first, second, strict=True)
     ]
     places = tuple(0 if isinstance(a, Tensor) else None for a in stacked)
-    if on_cpu.case.is_caffe:
+    if on_cpu.case.has_modes:
         with pytest.raises(RuntimeError, match=r"torch\.func"):
             torch.vmap(on_cpu.call, in_dims=places)(*stacked)
         return
@@ -157,7 +157,7 @@ def test_forward_mode(on_cpu, way):
         on_cpu.assert_close(found, reference_tangents(on_cpu, arguments, tangents))
         return
     words = r"\w+ has no forward-mode derivative \(jvp\)"
-    if way == "func.jvp" and on_cpu.case.is_caffe:
+    if way == "func.jvp" and on_cpu.case.has_modes:
         words = r"torch\.func's transforms cannot look into a Caffe layer"
     with pytest.raises(RuntimeError, match=f"^{on_cpu.layer}: {words}"):
         tangents_by(way, on_cpu.call, arguments, tangents)
@@ -179,6 +179,6 @@ def test_func_grad(on_cpu):
         doubled, _ = on_cpu.reference(*arguments)
         on_cpu.assert_close(gradient(on_cpu.call, arguments), gradient(on_cpu.case.reference, doubled))
         return
-    kind = "transforms" if on_cpu.case.is_caffe else "grad, vjp and jacrev"
+    kind = "transforms" if on_cpu.case.has_modes else "grad, vjp and jacrev"
     with pytest.raises(RuntimeError, match=rf"^{on_cpu.layer}: torch\.func's {kind} cannot look into"):
         gradient(on_cpu.call, arguments)

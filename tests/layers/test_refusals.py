@@ -36,7 +36,7 @@ def tensor_places(case: Case, arguments) -> list[int]:
 
 def is_blob(case: Case, name: str) -> bool:
     """A parameter of a Caffe layer's module: torch.nn looks after these."""
-    return case.is_caffe and name.startswith("blob")
+    return case.has_modes and name.startswith("blob")
 
 
 def refused(point: Point, runtime, change, kind="CaffeTypeError"):

@@ -10,7 +10,7 @@ from support.points import cases_of, differentiable, random_like, same_bits
 
 from cuffi.runtime.cases import results
 
-of_operators = pytest.mark.only(lambda case: not case.is_caffe)
+of_operators = pytest.mark.only(lambda case: not case.has_modes)
 
 
 def operators_of(layer: str) -> list:
@@ -107,7 +107,7 @@ def test_a_batch_of_gradients(each_way):
     tops = differentiable(results(each_way.call(*arguments)))
     inputs, each = differentiable(arguments), [random_like(tops, seed) for seed in (1, 2, 3)]
     batch = [torch.stack(diffs) for diffs in zip(*each, strict=True)]
-    if each_way.case.is_caffe:
+    if each_way.case.has_modes:
         with pytest.raises(TypeError, match=r"expected a tensor that has memory \(.* torch.vmap's\)"):
             torch.autograd.grad(tops, inputs, batch, is_grads_batched=True, allow_unused=True)
         return

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from cuffi.runtime.cases import TOLERANCE, Case, caffe_case
+from cuffi.runtime.cases import TOLERANCE, Case
 
 INPUTS = {"vector": lambda draw: (draw.normal(9),)}
 CASE = Case(function=torch.sin, reference=torch.sin, inputs=INPUTS)
@@ -87,14 +87,27 @@ def test_a_run_compares_gradients_too(factor, right):
     assert without.run(arguments, torch.float32).right
 
 
+class WithModes:
+    __name__, mode = "own", None
+
+    def __call__(self, x):
+        return x, self.mode
+
+
+def test_a_function_with_modes_is_told_which():
+    case = Case(function=WithModes(), reference=lambda x: x, inputs=INPUTS)
+    assert case.has_modes and not CASE.has_modes
+    assert case.call(1, kernels=True) == (1, "gpu") and case.call(2) == (2, None)
+
+
 def test_what_is_supported():
     layer = SimpleNamespace(dtypes=(torch.float32,), backends=lambda: ["host"])
-    caffe = caffe_case("own", torch.nn.Identity, lambda x: x, INPUTS)
+    both = Case(function=WithModes(), reference=lambda x: x, inputs=INPUTS)
     assert CASE.supports(layer, "cpu", torch.float32) and not CASE.supports(layer, "cpu", torch.float64)
     assert not CASE.supports(layer, "cuda", torch.float32)
-    assert caffe.supports(layer, "cpu", torch.float32, kernels=True)
+    assert both.supports(layer, "cpu", torch.float32, kernels=True)
     assert not CASE.supports(layer, "cpu", torch.float32, kernels=True)
     layer.backends = lambda: ["cuda"]
-    assert CASE.supports(layer, "cuda", torch.float32) and not caffe.supports(
+    assert CASE.supports(layer, "cuda", torch.float32) and not both.supports(
         layer, "cuda", torch.float32, True
     )

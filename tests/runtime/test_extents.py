@@ -11,7 +11,7 @@ from support.points import LAYERS, PACKAGE, cases_of, differentiable, layer_obje
 import build_ffi
 from cuffi.runtime.cases import results
 
-NATIVE = [name for name in LAYERS if cases_of(name) and not cases_of(name)[0].is_caffe]
+NATIVE = [name for name in LAYERS if cases_of(name) and not cases_of(name)[0].has_modes]
 # Bytes for a kernel's own partial sums: how many, no formula says.
 WORKSPACES = {"workspace", "partial_sums"}
 

@@ -23,7 +23,7 @@ twice = pytest.mark.only(lambda case: case.gradient != "none" and case.twice)
 once = pytest.mark.only(lambda case: case.gradient != "none" and not case.twice)
 elementwise = pytest.mark.only(lambda case: case.elementwise)
 of_module = pytest.mark.only(lambda case: case.module is not None, first=True)
-of_operators = pytest.mark.only(lambda case: not case.is_caffe)
+of_operators = pytest.mark.only(lambda case: not case.has_modes)
 
 
 def dtype_of(layer) -> torch.dtype:

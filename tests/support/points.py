@@ -147,7 +147,7 @@ def points(layers=LAYERS, *, every_input=False, devices=DEVICES, dtypes=(torch.f
             kinds = kinds_of_inputs(case)
             others = [name for name in case.inputs if every_input and name not in kinds]
             places = [(device, False) for device in devices]
-            if kernels and case.is_caffe and "cpu" in devices:
+            if kernels and case.has_modes and "cpu" in devices:
                 places.append(("cpu", True))
             for device, by_kernels in places:
                 of_others = wanted[:1] if device == "cpu" else wanted

@@ -1,10 +1,15 @@
 """CUDA texts for the rewriters, and the results of reading them."""
 
+import difflib
+import sys
+from pathlib import Path
+
 from support.workshop import FIXTURES
 
 from tools.cuda import rewrite as cuda_rewrite
 from tools.cuda.analysis import Kernel, Unit
-from tools.cuda.to_host import HostRewriter
+from tools.cuda.to_host import PROLOGUE, HostRewriter
+from tools.files import read
 
 CASES = FIXTURES / "rewrite"
 
@@ -31,4 +36,17 @@ def analyse(text: str, path: str) -> list[Kernel]:
 
 
 def rewrite(path: str):
-    return cuda_rewrite.rewrite(path, HostRewriter, "cuda/to_host.py", "#include <cuda_runtime.h>\n")
+    return cuda_rewrite.rewrite(path, HostRewriter, "cuda/to_host.py", PROLOGUE)
+
+
+def update(folder: Path, wanted: dict[Path, str]) -> None:
+    """Write all goldens of a folder anew; print what changed."""
+    for path in folder.rglob("*.expected"):
+        if path not in wanted:
+            print(f"removed {path.name}")
+            path.unlink()
+    for path, text in wanted.items():
+        old = read(path) if path.exists() else ""
+        difference = difflib.unified_diff(old.splitlines(True), text.splitlines(True), path.name, path.name)
+        sys.stdout.write("".join(difference))
+        path.write_bytes(text.encode("latin-1"))

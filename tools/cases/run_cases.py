@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def points_of(package: str, layer, device: str, dtypes: list[torch.dtype]):
-    """The runs of a layer's cases. On the host, layers with their own CPU code run twice, then by their kernels."""
+    """The runs of a layer's cases. On the host, functions with modes run a second time, by their kernels."""
     for case in importlib.import_module(f"{package}.{layer.name}.cases").CASES:
         for label, kernels, dtype in itertools.product(case.inputs, (False, True), dtypes):
             if case.supports(layer, device, dtype, kernels):

@@ -8,6 +8,7 @@ between the threads.
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 
@@ -32,15 +33,8 @@ LOOPS = {"for", "while", "do", "goto"}
 WAITING_LOOP, ATOMIC_VALUE = "a loop that waits", "the value of an atomic"
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-OWN_FOLDERS = [
-    os.path.join(ROOT, *folder)
-    for folder in (
-        ("include",),
-        ("include", "host"),
-        ("cuffi", "caffe_layers", "include"),
-        ("cuffi", "old_torch", "include"),
-    )
-]
+OWN_FOLDERS = [os.path.join(ROOT, "include"), os.path.join(ROOT, "include", "host")]
+OWN_FOLDERS += glob.glob(os.path.join(ROOT, "cuffi", "*", "include"))  # the wings'
 # Headers of C, C++ and torch, without the folders in which torch has code for GPUs.
 KNOWN_HEADER = re.compile(
     r"([a-z_\d]+|(assert|ctype|errno|float|inttypes|limits|math|memory|stdbool|stddef|stdint|stdio|stdlib|string|time|unistd)\.h"

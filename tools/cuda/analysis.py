@@ -9,6 +9,7 @@ If in doubt, the result is the safe one.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Collection, Mapping
@@ -30,7 +31,6 @@ from .alone import (
 )
 from .conditions import HOST_BUILD
 from .launches import Launch, parse
-from .layer_folder import LayerFolder
 from .lexer import Lexed
 from .outline import Function, Parameter
 from .source import Source, local_headers
@@ -86,13 +86,12 @@ class Kernel(NamedTuple):
 
 
 class Unit:
-    """A source file and the local headers that it includes. In a Caffe layer they may be in any of its folders."""
+    """A source file and the local headers that it includes."""
 
     def __init__(
         self,
         text: str,
         path: str,
-        layer: LayerFolder | None = None,
         defined: Mapping[str, int] = HOST_BUILD,
         find=None,
         replaced: Collection[str] = (),
@@ -101,12 +100,9 @@ class Unit:
         """`root` is the folder in which headers may lie, if not the file's own. `find` looks for headers that are not
         beside the file that includes them. `replaced` are macros of the file that the toolkit's will replace.
         """
-        self.main, self.layer = Source(text, path, defined), layer
-        if layer:
-            self.headers = local_headers(self.main, layer.path, layer.relative(path), layer.find)
-        else:
-            root = root or os.path.dirname(path)
-            self.headers = local_headers(self.main, root, os.path.relpath(path, root or "."), find)
+        self.main, self._find = Source(text, path, defined), functools.cache(find) if find else None
+        root = root or os.path.dirname(path)
+        self.headers = local_headers(self.main, root, os.path.relpath(path, root or "."), self._find)
         self.sources = [self.main, *self.headers.values()]
         self._words = _words_by_name(self.sources)
         for name in replaced:
@@ -136,9 +132,8 @@ class Unit:
         folder = os.path.dirname(source.path)
 
         def is_read(name: str) -> bool:
-            if self.layer:
-                return self.layer.find(name) is not None
-            return os.path.normpath(os.path.join(folder, name)) in read_here
+            beside = os.path.normpath(os.path.join(folder, name)) in read_here
+            return beside or (self._find is not None and self._find(name) is not None)
 
         return len(includes) == len(names) and all(is_read(name) or is_known(name) for name in names)
 

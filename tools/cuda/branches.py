@@ -26,7 +26,7 @@ GPU_ONLY = re.compile(
     r"|__barrier_sync\w*|__threadfence_cluster|__u128Atomic\w+|__pipeline_arrive_on|__brkpt|__prof_trigger|__block_size__"
     r"|__tile\w*__"
 )
-# CUDA's headers that need a GPU. Caffe layers have some of them in cuffi/caffe_layers/include/legacy.
+# CUDA's headers that need a GPU.
 NOT_ON_THE_HOST = re.compile(
     r"(cub/(?!cub\.cuh|block/block_(reduce|scan|load|store|exchange)|warp/warp_(reduce|scan)|device/device_(reduce|scan|radix_sort))"
     r"|thrust/|cutlass/|cute/|cuda/|nv/)\S+|(mma|cuda_pipeline_helpers|cuda_awbarrier\w*|cuda_fp[64]|cuda\w+_interop"

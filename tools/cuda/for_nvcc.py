@@ -6,10 +6,6 @@
     <<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>                       in the launches of such kernels
                                    <<<cuffi::vector_blocks(n, kernel), cuffi::kVectorThreads>>>
 
-In a Caffe layer (--caffe FOLDER), launches that name no stream get torch's:
-
-    <<<grid, block>>>              <<<grid, block, 0, ::caffe::current_stream()>>>
-
 Everything else stays as it is, on its own line. build/foo.cu.loops gets the decision for each kernel, with the reason.
 A file `plain_loops` beside the source may name kernels, one per line, or `*` for all. Their loops stay as they are.
 """
@@ -28,11 +24,8 @@ from .rewrite import Rewriter, quoted, rewrite_files
 from .source import Source
 from .vector_loop import VectorLoop, decide
 
-# Words that only nvcc understands. A Caffe layer's file without them can be compiled by a C++ compiler.
-DEVICE = re.compile(
-    r"__(global|device|shared|constant|managed)__|__CUDA|__NVCC|<<\s*<|\bthrust\b|\bcub\b|curand_kernel|\.cuh|KERNEL_LOOP|atomic"
-)
-
+# The suffix of the file with the decisions.
+NOTES = ".loops"
 
 # PTX from before CUDA 9, for the whole warp. GPUs from sm_70 on do not have it.
 OLD_PTX = re.compile(r"\b(shfl|vote)(\.(?:up|down|bfly|idx|ballot|all|any|uni)\.(?:b32|pred)\s[^;\"\n]+);")
@@ -73,12 +66,6 @@ class NvccRewriter(Rewriter):
 
     def __init__(self, unit: Unit, source: Source):
         super().__init__(source)
-        if unit.layer:
-            # The other problems concern only the host. In a Caffe layer, each launch must get its stream.
-            self.problems += source.lost_launches
-            self._rename_own_atomics()
-        if source is unit.main and unit.layer and not any(DEVICE.search(s.text) for s in unit.sources):
-            self._edit(0, 0, "// No device code\n#line 1\n")
         for old in OLD_PTX.finditer(self.text):
             self._edit(old.start(), old.end(), f"{old[1]}.sync{old[2]}, 0xffffffff;")
         for old in OLD_VOTE.finditer(self.text):
@@ -93,9 +80,6 @@ class NvccRewriter(Rewriter):
         for launch in source.launches:
             if launch.kernel in decisions.vectorized:
                 self._launch(launch, known=launch.kernel in decisions.unique)
-            if unit.layer and not launch.stream:
-                shared = "" if launch.shmem else ", 0"
-                self._edit(launch.config[1], launch.config[1], f"{shared}, ::caffe::current_stream()")
 
     def _vector_loop(self, loop: VectorLoop):
         """Write the loop for the elements outside of whole windows, and then the vector loop with the same body."""
@@ -114,7 +98,7 @@ class NvccRewriter(Rewriter):
         return f'\n#line {self.source.lexed.position(offset)[0]} "{quoted(self.source.path)}"\n'
 
     def _launch(self, launch: Launch, known: bool):
-        """Give the launch fewer and smaller blocks, if grid and block are Caffe's. Others are right, and stay."""
+        """Give the launch fewer and smaller blocks, if grid and block are the macros'. Others are right, and stay."""
         low, high = launch.config
         grid = re.match(r"(\s*)(?:::)?(?:caffe::)?CAFFE_GET_BLOCKS(?=\s*\()", self.text[low:high])
         if not grid:
@@ -169,9 +153,5 @@ def describe(source: Source, kernel, decision) -> str:
     return f"{place}: plain loop ({decision})"
 
 
-def prologue(caffe: bool) -> str:
-    return '#include "caffe/util/device_alternate.hpp"\n' if caffe else ""
-
-
 if __name__ == "__main__":
-    sys.exit(rewrite_files(__file__, NvccRewriter, sys.argv[1:], prologue, notes=".loops"))
+    sys.exit(rewrite_files(__file__, NvccRewriter, sys.argv[1:], prologue="", notes=NOTES))

@@ -10,7 +10,6 @@ import sys
 from ..files import depfile, read, write
 from .analysis import Unit
 from .conditions import IS_DEFINED
-from .layer_folder import LayerFolder
 from .source import RewriteProblem, Source
 
 BANNER = "// Made by tools/{} from {}; do not edit.\n"
@@ -33,13 +32,6 @@ class Rewriter:
         self.edits.sort(key=lambda edit: edit[:2])
         return self._render(0, len(self.text))
 
-    def _rename_own_atomics(self):
-        """Rename an older fork's own `atomicAdd(double*, double)`. CUDA has this function since version 8."""
-        for function in self.source.functions:
-            first = function.parameters[0].type.replace(" ", "") if function.parameters else ""
-            if function.name == "atomicAdd" and first == "double*" and "__device__" in function.words:
-                self._edit(function.at, function.at, "forks_own_")
-
     def _refuse(self, offset: int, why: str):
         self.problems.append(self.source.problem(offset, why))
 
@@ -58,10 +50,13 @@ class Rewriter:
 
 
 def rewrite(
-    source_path: str, rewriter_class, tool: str, prologue: str, layer: LayerFolder | None = None, root=None
+    source_path: str, rewriter_class, tool: str, prologue: str, root=None, find=None
 ) -> tuple[dict[str, str], list, list[str]]:
-    """The texts to write, the problems and the notes. The source's text has the key "", headers their relative path."""
-    unit = Unit(read(source_path), source_path, layer, rewriter_class.defined, root=root)
+    """The texts to write, the problems and the notes. The source's text has the key "", headers their relative path.
+
+    `root` and `find`: see Unit.
+    """
+    unit = Unit(read(source_path), source_path, rewriter_class.defined, find, root=root)
     return rewrite_unit(unit, rewriter_class, tool, prologue)
 
 
@@ -107,34 +102,41 @@ def remove_orphans(folder: str, source_folder: str):
                     os.remove(output)
 
 
-def rewrite_files(tool: str, rewriter_class, arguments: list[str], prologue, notes="") -> int:
-    """The command line of a rewriter. Returns the exit status.
-
-    Args:
-        prologue: the first lines of the output, or a function of one bool (is it a Caffe layer?) that returns them.
-        notes: the suffix of a file beside the output for the rewriter's notes.
-    """
-    tool = os.path.basename(tool)
+def _options(tool: str, arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=tool)
     parser.add_argument("source")
     parser.add_argument("output")
     parser.add_argument("--depfile", help="the depfile: rules for make")
-    parser.add_argument("--caffe", metavar="FOLDER", help="the source belongs to the Caffe layer in FOLDER")
     parser.add_argument(
         "--root", metavar="FOLDER", help="local headers may lie anywhere in FOLDER, as in the output"
     )
     parser.add_argument("--watched", action="store_true", help="for the race finder")
-    options = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def rewrite_files(
+    tool: str, rewriter_class, arguments: list[str], prologue="", notes="", find_in=None
+) -> int:
+    """The command line of a rewriter. Returns the exit status.
+
+    Args:
+        prologue: the first lines of the output.
+        notes: the suffix of a file beside the output for notes.
+        find_in: makes a Unit's `find` of the folder --root.
+    """
+    tool = os.path.basename(tool)
+    options = _options(tool, arguments)
     rewriter_class.watched = options.watched
-    source, output, layer = options.source, options.output, options.caffe and LayerFolder(options.caffe)
+    source, output, root = options.source, options.output, options.root
     here = os.path.dirname(source) or "."
     folder = os.path.dirname(output) or "."
-    if root := layer.path if layer else options.root:
+    if root:
         up = os.path.relpath(root, here)
         here, folder = root, os.path.normpath(os.path.join(folder, up))
     try:
-        words = prologue(layer is not None) if callable(prologue) else prologue
-        texts, problems, lines = rewrite(source, rewriter_class, tool, words, layer, options.root)
+        texts, problems, lines = rewrite(
+            source, rewriter_class, tool, prologue, root, find_in and find_in(root)
+        )
         if os.path.realpath(folder) == os.path.realpath(here) and len(texts) > 1:
             raise OSError("the output's folder must not be the source's: local headers would be overwritten")
         if not problems:

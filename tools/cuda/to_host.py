@@ -105,8 +105,6 @@ class HostRewriter(Rewriter):
     def __init__(self, unit: Unit, source: Source):
         super().__init__(source)
         self.problems += source.problems
-        if unit.layer:
-            self._rename_own_atomics()
         declared = (EXTERN_CONSTANT.findall(own.text) for own in unit.sources)
         self._declared = {word for texts in declared for text in texts for word in re.findall(r"\w+", text)}
         self._answered: list[tuple[int, int]] = []  # the conditions of guards
@@ -143,7 +141,12 @@ class HostRewriter(Rewriter):
                 self._edit(start, end, text)
         for condition in source.lexed.conditions:
             self._condition(condition)
-        for directive in source.lexed.directives if not unit.layer else []:
+        self._refuse_headers()
+
+    def _refuse_headers(self):
+        """Refuse headers that only a GPU's code can have."""
+        source = self.source
+        for directive in source.lexed.directives:
             named = re.search('[<"]([^>"\n]+)', self.text[directive.start : directive.end])
             if directive.word != "include" or not named or not NOT_ON_THE_HOST.match(named[1]):
                 continue
@@ -577,6 +580,9 @@ class _Array(NamedTuple):
         return f"::cuda_host::dynamic_shared<{type_text}{self.sizes}>()"
 
 
+# Only the main file includes CUDA's words, because a header may be included within extern "C" { }.
+PROLOGUE = "#include <cuda_runtime.h>\n"
+
+
 if __name__ == "__main__":
-    # Only the main file includes CUDA's words, because a header may be included within extern "C" { }.
-    sys.exit(rewrite_files(__file__, HostRewriter, sys.argv[1:], prologue="#include <cuda_runtime.h>\n"))
+    sys.exit(rewrite_files(__file__, HostRewriter, sys.argv[1:], PROLOGUE))

@@ -1,7 +1,7 @@
 """Decide which kernel loops become vector loops. In a vector loop, a thread moves 16 bytes at once.
 
 include/caffe_vector_loop.h explains them. The result must not change for any pointers: equal, overlapping, misaligned,
-or NULL under a condition. So a loop must pass every test here, or it stays Caffe's own loop.
+or NULL under a condition. So a loop must pass every test here, or it stays as it is.
 `decide` names the first test that failed.
 """
 

@@ -100,7 +100,8 @@ def declares(text: bytes) -> bool:
 class Folder:
     """A layer's folder. Its files are named by their path in it."""
 
-    uses_stock = False
+    # The kind's own archives that it is linked with.
+    archives: tuple[str, ...] = ()
     # Does the device code of a file need that of another one?
     needs_others = False
 

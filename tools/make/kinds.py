@@ -109,9 +109,9 @@ class Native:
     def more(self, rules: Rules, folder: Folder, build: str) -> None:
         """Add rules of other files that make writes for the layer."""
 
-    def rewriting(self, folder: Folder) -> str:
-        """Options for the program that rewrites the layer's .cu files."""
-        return ""
+    def rewriting(self, folder: Folder, tool: str) -> tuple[str, str]:
+        """The module that rewrites the layer's .cu files as `tool` does, with options; its variable in `writers`."""
+        return f"tools.cuda.{tool}", "REWRITERS"
 
     # ---------------------------------------------------------------------------------- the kind's own objects
 

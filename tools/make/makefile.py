@@ -103,10 +103,11 @@ class Rules:
         made = f"{place}/{source}{BACKENDS[backend].rewritten}"
         beside = [f"{folder.path}/{file}" for file in folder.beside if file == "plain_loops"]
         word, tool = ("HOST", "to_host") if BACKENDS[backend].on_host else ("LOOPS", "for_nvcc")
+        module, writers = folder.kind.rewriting(folder, tool)
         self.rule(
             made,
-            [f"{folder.path}/{source}", "$(REWRITERS)", *beside, self.lists[folder.path]],
-            f"$(call rewrite,{word},{folder.name}/{source},{tool},{folder.kind.rewriting(folder)})",
+            [f"{folder.path}/{source}", f"$({writers})", *beside, self.lists[folder.path]],
+            f"$(call rewrite,{word},{folder.name}/{source},{module})",
         )
         self.told(made)
         return made

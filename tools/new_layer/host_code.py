@@ -314,7 +314,7 @@ class Translation:
 
     def of(self, text: str) -> str:
         """The expression in the launcher. HostOnly if it is not certain."""
-        text = CEIL_DIV.sub("THCCeilDiv", re.sub(r"\bcaffe::(?=CAFFE_GET_BLOCKS)", "", text))
+        text = CEIL_DIV.sub("THCCeilDiv", re.sub(r"(?<!\w)caffe::(?=CAFFE_GET_BLOCKS)", "", text))
         return self._expression(text, given=True, whole=True)
 
     def _expression(self, text: str, given: bool, whole: bool) -> str:
@@ -433,7 +433,7 @@ class Translation:
         return False
 
     def _is_varying_name(self, name: str, variable: Variable | None) -> bool:
-        if variable is None:  # a class's variables end with `_` in Caffe
+        if variable is None:  # in some sources a class's variables end with `_`
             return name.endswith("_") and name not in self.constants
         return variable.is_parameter or variable.changes or self._varies_by(name, variable)
 

@@ -9,7 +9,7 @@ from ..cuda.analysis import Kernel
 
 WIDTH = 110
 CHECKED_INT = """
-// The kernels count in int, as Caffe did: a number that does not fit is an error, never a wrong index.
+// The kernels count in int: a number that does not fit is an error, never a wrong index.
 static int checked_int(int64_t number, const char* name) {
   if (number >= 0 && number <= INT32_MAX) return static_cast<int>(number);
   throw caffe::Error("%s: %lld does not fit the kernel's int", name, static_cast<long long>(number));

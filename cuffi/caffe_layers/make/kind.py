@@ -52,7 +52,7 @@ class Kind(Native):
     recipes = (f"{WING}/make/recipes.mk",)
     writers: ClassVar = {
         "MESSAGES": ("tools/*.py", f"{WING}/make/proto*.py"),
-        "PREPARERS": ("tools/*.py", "tools/cuda/*.py", f"{WING}/make/*.py"),
+        "PREPARERS": ("tools/*.py", "tools/cuda/*.py", "tools/make/folders.py", f"{WING}/make/*.py"),
     }
     made = ("_caffe.desc",)
     made_in_build = ("caffetest", "verify-net")
@@ -66,7 +66,8 @@ class Kind(Native):
     def examine(self, folder, texts):
         own = {os.path.basename(file).encode() for file in (*texts, *folder.others)}
         words = (found for text in texts.values() for found in _USES_STOCK.findall(text))
-        folder.uses_stock = any(os.path.basename(word) not in own for word in words)
+        uses_stock = any(os.path.basename(word) not in own for word in words)
+        folder.archives = (*["libstock.a"] * uses_stock, "libcaffe.a")
         folder.note_beside("plain_loops", "overwrites", f"{folder.name}_ffi.cpp")
 
     def files(self, folder):
@@ -144,8 +145,8 @@ class Kind(Native):
             )
             rules.lines.append(f"libraries: {init}")
 
-    def rewriting(self, folder):
-        return f"--caffe {folder.path}"
+    def rewriting(self, folder, tool):
+        return f"cuffi.caffe_layers.make.rewrite_layer {tool} --root {folder.path}", "PREPARERS"
 
     # ---------------------------------------------------------------------------------- the core
 
@@ -238,8 +239,7 @@ def core_wrapper(rules: Rules, backend: str) -> str:
 
 def core_archives(rules: Rules, folder: Folder, backend: str) -> list[str]:
     """The archives of the core with which a layer is linked."""
-    of = [*["libstock.a"] * folder.uses_stock, "libcaffe.a"]
-    return [f"{rules.settings.core_of(backend)}/{archive}" for archive in of]
+    return [f"{rules.settings.core_of(backend)}/{archive}" for archive in folder.archives]
 
 
 def units(folder: Folder) -> dict[str, list[str]]:

@@ -22,13 +22,14 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.cuda.layer_folder import SOURCES, LayerFolder
 from tools.cuda.source import Source
 from tools.files import read, write
+from tools.make.folders import SOURCES
 from tools.refused import Refused
 
 from .cpu_code import CUDA_BUILD, PASSES, missing, without_kernels
 from .includes import CUDA_NAMES, NOTHING, spelled_here
+from .layer_folder import LayerFolder
 from .registers import instantiated, registrations, types_said
 
 WING = Path(__file__).resolve().parents[1] / "include"

@@ -50,7 +50,7 @@ class Setting:
 def settings_of_cases(cases, draw, away_from_kinks) -> Iterator[Setting]:
     """Each case with its first small input, for each number of bottoms. The suite runs the other inputs."""
     for case in cases:
-        if not case.is_caffe:
+        if not case.has_modes:
             continue
         inputs = {label: inputs(draw()) for label, inputs in case.inputs.items()}
         sizes = {k: sum(a.numel() for a in v if isinstance(a, Tensor)) for k, v in inputs.items()}

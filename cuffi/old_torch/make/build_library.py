@@ -81,7 +81,9 @@ class LibraryRules(Rules):
             rewritten = f"{place}/{os.path.relpath(source, self.job['copies'])}{BACKENDS[backend].rewritten}"
             word, tool = ("HOST", "to_host") if BACKENDS[backend].on_host else ("LOOPS", "for_nvcc")
             self.rule(
-                rewritten, [source, "$(REWRITERS)"], f"$(call rewrite,{word},{self._what(source)},{tool},)"
+                rewritten,
+                [source, "$(REWRITERS)"],
+                f"$(call rewrite,{word},{self._what(source)},tools.cuda.{tool})",
             )
             made.append(self._object("ffi_kernel", source, rewritten, backend, place, kernel["flags"]))
         return made

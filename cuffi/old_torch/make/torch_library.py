@@ -66,7 +66,7 @@ class TorchRules(LibraryRules):
             self.rule(
                 rewritten,
                 [source, "$(REWRITERS)"],
-                f"$(call rewrite,{word},{self._what(source)},{tool},--root {self.job['copies']})",
+                f"$(call rewrite,{word},{self._what(source)},tools.cuda.{tool} --root {self.job['copies']})",
             )
             compiled(
                 "aten_kernel", source, rewritten, self.job["cuda"] + ([] if on_host else self.job["nvcc"])

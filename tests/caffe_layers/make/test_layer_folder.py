@@ -11,7 +11,7 @@ from support.fork import names
 
 from cuffi.backends import HOST
 from cuffi.caffe_layers.make import prepare as caffe_build
-from tools.cuda.layer_folder import LayerFolder
+from cuffi.caffe_layers.make.layer_folder import LayerFolder
 
 
 @pytest.fixture
@@ -219,3 +219,49 @@ def test_thrust_is_nvccs_where_it_is_to_work_on_the_device(built, line):
     text = (made / "include/thrust/sort.h").read_text()
     assert '#include "caffe/util/thrust.hpp"' in text
     assert ("#include_next <thrust/sort.h>" in text) == ("device" in line)
+
+
+# ------------------------------------------------------------------------- the file that an #include means
+
+
+@pytest.fixture
+def of_a_fork(tmp_path) -> LayerFolder:
+    for name in (
+        "common.hpp",
+        "util/common.hpp",
+        "x_layer.hpp",
+        "deep/er/only.hpp",
+        "notes.txt",
+        "x_layer.cu",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    return LayerFolder(f"{tmp_path}/")
+
+
+@pytest.mark.parametrize(
+    ("include", "file"),
+    [
+        ("caffe/layers/x_layer.hpp", "x_layer.hpp"),
+        ("x_layer.hpp", "x_layer.hpp"),
+        ("caffe/util/common.hpp", "util/common.hpp"),  # the longest end wins
+        ("caffe/common.hpp", "common.hpp"),
+        ("er/only.hpp", "deep/er/only.hpp"),
+        ("only.hpp", None),
+        ("notes.txt", None),  # no source and no header
+        ("caffe/layers/other_layer.hpp", None),
+    ],
+)
+def test_the_file_that_is_meant(of_a_fork, include, file):
+    assert of_a_fork.find(include) == file
+    assert of_a_fork.find(include) == file  # from memory
+
+
+def test_files_of_the_folder(of_a_fork):
+    assert of_a_fork.files == [
+        "common.hpp",
+        "deep/er/only.hpp",
+        "util/common.hpp",
+        "x_layer.cu",
+        "x_layer.hpp",
+    ]

@@ -9,8 +9,8 @@ import pytest
 from support.fork import names
 from support.workshop import make
 
+from cuffi.caffe_layers.make.layer_folder import LayerFolder
 from cuffi.caffe_layers.make.prepare import forwards
-from tools.cuda.layer_folder import LayerFolder
 from tools.cuda.source import Source
 
 # ------------------------------------------------------------------------------------ what is copied

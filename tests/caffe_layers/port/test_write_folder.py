@@ -3,7 +3,7 @@
 import pytest
 from support.fork import CORE, names
 
-from tools.cuda.layer_folder import LayerFolder
+from cuffi.caffe_layers.make.layer_folder import LayerFolder
 
 
 def test_messages_of_another_package(fork, port):

@@ -92,7 +92,7 @@ class Function:
 
 
 class SomeCase:
-    name, is_caffe, kinks, gradient, function = "case", True, None, "all", Function()
+    name, has_modes, kinks, gradient, function = "case", True, None, "all", Function()
 
     def __init__(self, **sizes):
         self.inputs = {
@@ -120,7 +120,7 @@ def test_what_is_no_caffe_layers_case_or_has_no_gradient():
     case = SomeCase(a=(2, 3))
     case.gradient = "none"
     assert settings(case)[0].smooth == [False]
-    case.is_caffe = False
+    case.has_modes = False
     assert settings(case) == []
 
 

@@ -14,8 +14,9 @@ from support import python_with_torch
 from support.typed import not_none
 
 from cuffi.backends import HOST
+from cuffi.caffe_layers.cases import CaffeFunction
 from cuffi.runtime import CaffeTypeError
-from cuffi.runtime.cases import CaffeFunction, Case
+from cuffi.runtime.cases import Case
 from lab.fuzz import __main__ as fuzz
 from lab.fuzz.calls import Call, Finding, try_call
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import torch
 
+from cuffi.caffe_layers.cases import CaffeFunction
 from cuffi.runtime import CaffeTypeError, CaffeValueError
-from cuffi.runtime.cases import CaffeFunction, Case
+from cuffi.runtime.cases import Case
 from lab.fuzz import calls
 from lab.fuzz.calls import (
     KINDS,

@@ -2,9 +2,8 @@
 
 import pytest
 
-from tools.cuda import for_nvcc
 from tools.cuda.analysis import Unit
-from tools.cuda.for_nvcc import FOR_NVCC, decided
+from tools.cuda.for_nvcc import FOR_NVCC, NOTES, NvccRewriter, decided
 from tools.cuda.rewrite import rewrite_files
 
 LOOP = "{ CUDA_KERNEL_LOOP(i, n) { y[i] = x[i]; } }"
@@ -19,9 +18,7 @@ def test_plain_loops(tmp_path, listed, kept):
     (tmp_path / "plain_loops").write_text(listed)
     (tmp_path / "made").mkdir()
     arguments = [str(tmp_path / "x.cu"), str(tmp_path / "made" / "x.cu")]
-    assert not rewrite_files(
-        "for_nvcc.py", for_nvcc.NvccRewriter, arguments, for_nvcc.prologue, notes=".loops"
-    )
+    assert not rewrite_files("for_nvcc.py", NvccRewriter, arguments, "", NOTES)
     said = (tmp_path / "made" / "x.cu.loops").read_text().splitlines()
     assert [line.split()[1].rstrip(":") for line in said if "plain_loops says so" in line] == kept
     assert sum("vector loop" in line for line in said) == 2 - len(kept)

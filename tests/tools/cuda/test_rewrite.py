@@ -1,42 +1,28 @@
 """The source rewriter: pairs of input and output, refusals, and the command.
 
 rewrite/x.cu is rewritten to exactly x.expected (a local header sub/y.h to sub/y.h.expected);
-rewrite/caffe is a Caffe layer's folder, rewritten for both compilers: x.host.expected, x.nvcc.expected.
 rewrite/refuse_x.cu is refused, at the line and with the words that its first line gives.
 After a deliberate change: `python tests/tools/cuda/test_rewrite.py --update` writes the goldens anew, shows the diff.
 """
 
-import difflib
 import os
 import shutil
 import subprocess
 import sys
 
 import pytest
-from support.rewriting import CASES, rewrite
+from support.rewriting import CASES, rewrite, update
 from support.workshop import ROOT
 
 from tools.cuda import rewrite as cuda_rewrite
 from tools.cuda.for_nvcc import NvccRewriter
-from tools.cuda.layer_folder import LayerFolder
 from tools.cuda.source import Source, local_headers
-from tools.cuda.to_host import HostRewriter
 from tools.files import depfile, read
 
 ENV = os.environ | {"PYTHONPATH": str(ROOT)}
 
 
 GOLDEN = sorted(p.stem for p in CASES.glob("*.cu") if not p.stem.startswith("refuse_"))
-
-
-def caffe_outputs(source):
-    """The same for a source in the Caffe layer's folder, for both compilers."""
-    folder, found = LayerFolder("caffe"), {}
-    for compiler, rewriter in (("host", HostRewriter), ("nvcc", NvccRewriter)):
-        texts, problems, _ = cuda_rewrite.rewrite(f"caffe/{source}", rewriter, "tool", "", folder)
-        assert not problems, "\n".join(map(str, problems))
-        found |= {CASES / "caffe" / f"{n or source}.{compiler}.expected": text for n, text in texts.items()}
-    return found
 
 
 def outputs(case):
@@ -79,45 +65,6 @@ def test_golden(case, in_cases):
         )
 
 
-def test_golden_caffe_layer(in_cases):
-    """A header that is included by its path in a fork is the folder's, and its launches get the stream too."""
-    found = caffe_outputs("blend_layer.cu")
-    assert {path.name.split(".", 1)[0] for path in found} == {"blend_layer", "blend_kernels"}
-    for path, text in found.items():
-        assert text == read(path), (
-            f"{path.name} differs; `python tests/tools/cuda/test_rewrite.py --update` shows how"
-        )
-
-
-def test_a_forks_own_atomic_add_does_not_meet_cudas(in_cases):
-    for path, text in caffe_outputs("blend_layer.cu").items():
-        assert ("double forks_own_atomicAdd(double* address" in text) == ("kernels" in path.name)
-
-
-def test_each_launch_of_a_caffe_layer_gets_the_stream(in_cases):
-    text = caffe_outputs("blend_layer.cu")[CASES / "caffe" / "blend_layer.cu.nvcc.expected"]
-    assert text.count("::caffe::current_stream()") == 3  # one in a macro; and one launch that names its own
-    assert "CAFFE_CUDA_NUM_THREADS, 0, ::caffe::current_stream()>>>" in text
-    assert "64 * sizeof(Dtype) , ::caffe::current_stream()>> >" in text and "<<<1, 64, 0, mine_>>>" in text
-
-
-@pytest.mark.parametrize("line", ["#ifdef __CUDACC__", "#if defined(__NVCC__)", "#ifndef __CUDACC__\n#else"])
-def test_launch_that_only_nvcc_sees(tmp_path, line):
-    """It gets the stream, and so does one in a header that only nvcc's branch includes."""
-    launch = "void go{}() {{ k<<<1, 2>>>(); }}\n"
-    guarded = f'{line}\n#include "deep.cuh"\n{launch.format("")}#endif\n'
-    (tmp_path / "x.cu").write_text(f"__global__ void k() {{}}\n{guarded}")
-    (tmp_path / "deep.cuh").write_text(launch.format("_deep"))
-    folder = LayerFolder(str(tmp_path))
-    texts, problems, _ = cuda_rewrite.rewrite(str(tmp_path / "x.cu"), NvccRewriter, "tool", "", folder)
-    assert not problems and texts.keys() == {"", "deep.cuh"}
-    assert all("k<<<1, 2, 0, ::caffe::current_stream()>>>" in text for text in texts.values())
-    assert (
-        cuda_rewrite.rewrite(str(tmp_path / "x.cu"), HostRewriter, "tool", "", folder)[0].keys()
-        == texts.keys()
-    )
-
-
 SCALE = "__global__ void scale(const int n, float* x) { CUDA_KERNEL_LOOP(i, n) { x[i] = x[i] * 2; } }\n"
 OTHER = "__global__ void scale(float* x) { x[threadIdx.x] = 0; }\n"
 
@@ -143,17 +90,6 @@ def test_launches_of_vector_loops_have_smaller_grids_and_blocks(tmp_path, kernel
     assert (wanted or f"<<<{config}>>>") in texts[""]
 
 
-@pytest.mark.parametrize("macro", ["#define GO(k, n) k<<<1, 2>>>(#n)", "#define GO k<<<1, 2(x)"])
-def test_launch_of_a_caffe_layer_that_cannot_get_the_stream(tmp_path, macro):
-    (tmp_path / "x.cu").write_text(f"\n{macro}\n")
-    path, folder = str(tmp_path / "x.cu"), LayerFolder(str(tmp_path))
-    _, problems, _ = cuda_rewrite.rewrite(path, NvccRewriter, "tool", "", folder)
-    assert [problem.line for problem in problems] == [2] and "launch" in problems[0].text
-    assert not cuda_rewrite.rewrite(path, NvccRewriter, "tool", "")[
-        1
-    ]  # a native layer's is its author's affair
-
-
 def test_ptx_and_votes_of_before_cuda_9_name_their_lanes(tmp_path):
     old = 'asm("{.reg .pred p; shfl.up.b32 r0|p, %1, %2, %3;" "vote.ballot.b32 %0, p; }" : "=r"(y) : "r"(x));'
     vote = "#define __all(x) __all_sync(~0u, x)\ny = __ballot (x) + __any(x);"
@@ -165,22 +101,6 @@ def test_ptx_and_votes_of_before_cuda_9_name_their_lanes(tmp_path):
     assert '"vote.sync.ballot.b32 %0, p, 0xffffffff; }"' in text
     assert "y = __ballot_sync (0xffffffffu, x) + __any_sync(0xffffffffu, x);" in text
     assert "#define __all(x) __all_sync(~0u, x)" in text
-
-
-def test_caffe_file_without_device_code_says_so(tmp_path):
-    folder = tmp_path / "x"
-    folder.mkdir()
-    (folder / "x.cu").write_text('#include "caffe/layers/x.hpp"\nint x;\n')
-    (folder / "x.hpp").write_text("int y;\n")
-
-    def text():
-        return cuda_rewrite.rewrite(str(folder / "x.cu"), NvccRewriter, "tool", "", LayerFolder(str(folder)))[
-            0
-        ][""]
-
-    assert "// No device code\n#line 1\n#include" in text()
-    (folder / "x.hpp").write_text("__global__ void k();\n")
-    assert "// No device code" not in text()
 
 
 @pytest.mark.parametrize("case", GOLDEN)
@@ -313,27 +233,10 @@ def test_files_that_others_are_writing(tmp_path):
 # -------------------------------------------------------------------------------- analysis and lexer
 
 
-def update():
-    """Write all goldens anew; print what changed."""
-    os.chdir(CASES)
-    wanted = {}
-    for case in GOLDEN:
-        wanted.update(outputs(case))
-    wanted.update(caffe_outputs("blend_layer.cu"))
-    for path in CASES.rglob("*.expected"):
-        if path not in wanted:
-            print(f"removed {path.name}")
-            path.unlink()
-    for path, text in wanted.items():
-        old = read(path) if path.exists() else ""
-        difference = difflib.unified_diff(old.splitlines(True), text.splitlines(True), path.name, path.name)
-        sys.stdout.write("".join(difference))
-        path.write_bytes(text.encode("latin-1"))
-
-
 if __name__ == "__main__":
     if sys.argv[1:] == ["--update"]:
-        update()
+        os.chdir(CASES)
+        update(CASES, {path: text for case in GOLDEN for path, text in outputs(case).items()})
     else:
         sys.exit(pytest.main([__file__, *sys.argv[1:]]))
 

@@ -17,7 +17,6 @@ from support import python_with_torch
 from support.workshop import steps
 
 from tools.make import build
-from tools.make.folders import Folder
 
 # ------------------------------------------------------------------------------------- what is built
 
@@ -366,22 +365,6 @@ def test_suite_names_a_layer_without_cases(workshop):
 
 
 # ---------------------------------------------------------------------- what a build is spared, and what not
-
-STOCK = '#include "caffe/layers/pooling_layer.hpp"\n'
-BASE = '#include "caffe/layers/loss_layer.hpp"\n#include "caffe/layers/own_layer.hpp"\n'
-
-
-@pytest.mark.parametrize(
-    "text, uses",
-    [(STOCK, True), (BASE, False), ('#include "caffe/vision_layers.hpp"\n', True), ("  Net<Dtype>* net;\n", True),
-     ("LayerRegistry<Dtype>::CreateLayer(p);\n", True), ('#include "caffe/layer.hpp"\n', False)],
-)  # fmt: skip
-def test_who_is_linked_with_the_stock_layers(tmp_path, text, uses):
-    (tmp_path / "own_layer.hpp").write_text(text)
-    (tmp_path / "own_layer.cpp").write_text(
-        '#include "caffe/layers/own_layer.hpp"\nREGISTER_LAYER_CLASS(Own);\n'
-    )
-    assert Folder(str(tmp_path)).uses_stock is uses
 
 
 @pytest.mark.parametrize("backend", ["cuda", "host"])

@@ -64,29 +64,7 @@ def test_device_code_that_is_linked(folder, declared, defined, needs):
 def test_a_caffe_layer(folder):
     found = folder(**{"one.cpp": REGISTERED, "deep/two.cc": "", "three.cu": "", "one.hpp": "", "b.inl": ""})
     assert found.kind.name == "caffe" and found.sources == ["deep/two.cc", "one.cpp", "three.cu"]
-    assert found.headers == ["b.inl", "one.hpp"] and not found.uses_stock
-
-
-@pytest.mark.parametrize(
-    ("text", "uses"),
-    [
-        ('#include "caffe/layers/conv_layer.hpp"', True),
-        ('#include "caffe/layers/loss_layer.hpp"', False),
-        ('#include "caffe/layers/neuron_layer.hpp"', False),
-        ('#include "caffe/layers/own_layer.hpp"', False),
-        ('#include "caffe/vision_layers.hpp"', True),
-        ('#include "caffe/net.hpp"', True),
-        ('#include "caffe/layer_factory.hpp"', True),
-        ('#include "caffe/util/insert_splits.hpp"', True),
-        ('#include "caffe/util/io.hpp"', False),
-        ("LayerRegistry<Dtype>::CreateLayer(p);", True),
-        ("Net <Dtype> net;", True),
-        ("NetParameter net;", False),
-    ],
-)
-def test_what_uses_stock_layers(folder, text, uses):
-    assert folder(**{"one.cpp": REGISTERED + text, "own_layer.hpp": ""}).uses_stock == uses
-    assert not folder(**{"one.cpp": text, "one.cu": text}).uses_stock  # no Caffe layer
+    assert found.headers == ["b.inl", "one.hpp"]
 
 
 @pytest.mark.parametrize(

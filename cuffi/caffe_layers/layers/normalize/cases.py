@@ -3,7 +3,7 @@
 import torch
 
 from cuffi import CaffeRuntimeError
-from cuffi.runtime.cases import Bad, caffe_case
+from cuffi.caffe_layers.cases import Bad, caffe_case
 
 from . import Normalize
 

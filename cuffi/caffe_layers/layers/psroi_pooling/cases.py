@@ -5,7 +5,7 @@ import math
 import torch
 
 from cuffi import CaffeRuntimeError
-from cuffi.runtime.cases import Bad, caffe_case
+from cuffi.caffe_layers.cases import Bad, caffe_case
 
 from . import PSROIPooling
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import PurePosixPath
 
-SOURCES = (".cpp", ".cc", ".cu")
-HEADERS = (".hpp", ".h", ".cuh", ".hh", ".inl")
+from tools.make.folders import HEADERS, SOURCES
 
 
 class LayerFolder:
@@ -24,9 +23,6 @@ class LayerFolder:
             if name.endswith(SOURCES + HEADERS)
         )
         self._paths: dict[str, str | None] = {}
-
-    def relative(self, path: str) -> str:
-        return os.path.relpath(path, self.path)
 
     def find(self, include: str) -> str | None:
         """The path of the included file in the folder. None if the file is the toolkit's or the system's."""
