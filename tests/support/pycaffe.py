@@ -17,6 +17,24 @@ layer { name: "ip" type: "InnerProduct" bottom: "pool" top: "ip"
 layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" }
 """
 
+LOSS = """
+layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 2 } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" loss_weight: 3 }
+"""
+
+OWN = """
+import caffe
+class Own(caffe.Layer):
+    def setup(self, bottom, top):
+        self.blobs.add_blob(1)
+    def reshape(self, bottom, top):
+        top[0].reshape(1)
+    def forward(self, bottom, top):
+        pass
+    def backward(self, top, propagate_down, bottom):
+        self.blobs[0].diff[0] = 1 + top[0].diff[0]
+"""
+
 
 def data(*shape: int) -> np.ndarray:
     return np.random.default_rng(0).standard_normal(shape).astype(np.float32)

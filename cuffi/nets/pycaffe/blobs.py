@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
@@ -12,6 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from ...base import CaffeRuntimeError
+from ...base.files import written_whole
+from ..data.sources import package
 from ..net.blob import Blob, BlobVec
 from ..stock import blobs_of, share_blob
 
@@ -173,6 +176,22 @@ def layer_blobs(module: nn.Module | None, name: str) -> BlobVec:
     blobs = BlobVec((), name, update)
     blobs.fix(share)
     return blobs
+
+
+def save_hdf5(params: dict[str, BlobVec], filename) -> None:
+    """Write the layers' parameters as Caffe's HDF5: data/LAYER/0, data/LAYER/1 and so on."""
+    h5py = package("h5py", "save_hdf5")
+    content, seen = io.BytesIO(), set()
+    with h5py.File(content, "w") as file:
+        data = file.create_group("data")
+        for name, blobs in params.items():
+            group = data.create_group(name)
+            for i, blob in enumerate(blobs):
+                if id(blob.parameter) not in seen:  # a shared blob is its first layer's
+                    group[str(i)] = blob.data
+                seen.add(id(blob.parameter))
+    with written_whole(filename) as target:
+        target.write(content.getbuffer())
 
 
 class Names(OrderedDict):
