@@ -27,13 +27,13 @@ SECONDS = {"a::quick": 0.1, "a::slow": 2.0, "a::slower": 3.0, "b::x[1]": 1.0, "b
 )
 def test_lines_that_no_other_test_runs_come_first(total, out, capsys):
     """Two lines in two seconds, then one in one; what adds no line stays out, whatever time is left."""
-    assert long_tests.chosen(SECONDS, LINES, 0.12, total, kept="none", long="none") == out
+    assert long_tests.chosen(SECONDS, LINES, 0.12, total, kept=(), long=()) == out
     assert "100.0% of the lines" in capsys.readouterr().out if total == 9 else True
 
 
 def test_some_are_kept_and_some_stay_out():
-    assert "a::slower" not in long_tests.chosen(SECONDS, LINES, 0.12, 9, kept="a::slower", long="none")
-    assert "a::quick" in long_tests.chosen(SECONDS, LINES, 0.12, 9, kept="none", long="a::quick")
+    assert "a::slower" not in long_tests.chosen(SECONDS, LINES, 0.12, 9, kept=["a::slow*r"], long=())
+    assert "a::quick" in long_tests.chosen(SECONDS, LINES, 0.12, 9, kept=(), long=["a::q*"])
 
 
 def test_all_cases_of_a_test_are_one_line():
