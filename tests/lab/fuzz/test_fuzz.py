@@ -14,7 +14,6 @@ from support import python_with_torch
 from support.typed import not_none
 
 from cuffi.backends import HOST
-from cuffi.caffe_layers.cases import CaffeFunction
 from cuffi.runtime import CaffeTypeError
 from cuffi.runtime.cases import Case
 from lab.fuzz import __main__ as fuzz
@@ -78,13 +77,6 @@ def raising(error):
         raise error
 
     return function
-
-
-def test_a_bottom_that_is_left_out_is_one_of_the_last():
-    """Otherwise a call would be compared with another one."""
-    function = CaffeFunction("f", torch.nn.Identity, lambda x, inside=None, outside=None, blob0=None: x)
-    assert function.bottoms_and_blobs((1, None, None, 4)) == ((1,), {"blob0": 4})
-    assert function.bottoms_and_blobs((1, None, 3)) == ((1, None, 3), {})
 
 
 def test_refusals_are_the_layers_own():
