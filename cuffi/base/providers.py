@@ -6,6 +6,7 @@ does without if there are none:
     ported_layers           finds the ported layers of a folder (cuffi/nets/net/registry.py says what it has)
     fork_messages           reads a fork's caffe.proto (cuffi/nets/pycaffe/proto/_source.py)
     torch_extensions        builds sources of torch/extension.h (cuffi/loading/load.py)
+    kinds_of_cases          what a wing's cases.py imports, beside what cuffi/runtime/cases.py has
     depthwise_convolution   computes a net's fused convolutions on a GPU (cuffi/nets/net/fused.py)
 """
 

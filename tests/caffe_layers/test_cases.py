@@ -1,8 +1,10 @@
 """A Caffe layer's module as the function of a case."""
 
+import pytest
 import torch
 
 from cuffi.caffe_layers.cases import CaffeFunction, caffe_case
+from cuffi.runtime import cases
 
 
 class Scaled(torch.nn.Module):
@@ -34,3 +36,9 @@ def test_a_case_calls_the_module_in_the_mode_that_is_asked_for():
     case = caffe_case("f", Scaled, lambda x: x, {"one": lambda draw: (torch.ones(1),)})
     assert case.has_modes and case.module is not None and isinstance(case.module(), Scaled)
     assert case.call(torch.ones(1), kernels=True).item() == 2 and case.call(torch.ones(1)).item() == 1
+
+
+def test_a_cases_file_of_before_imports_it_from_the_runtime():
+    assert vars(cases).get("caffe_case") is None and cases.caffe_case is caffe_case
+    with pytest.raises(ImportError, match="cannot import name 'caffe_cases'"):
+        exec("from cuffi.runtime.cases import caffe_cases")
