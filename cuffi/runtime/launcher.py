@@ -360,9 +360,11 @@ class Launcher:
             return torch.empty(0, dtype=like.dtype, device=like.device)
 
     def _check_tangent(self, name: str, tensor: Tensor) -> None:
-        """Refuse a dual tensor of forward-mode AD. Inside an autograd.Function's forward its jvp refuses it."""
-        if forward_ad._current_level < 0 or not torch._C._is_fwd_grad_enabled():
-            return
+        """Refuse a dual tensor of forward-mode AD.
+
+        It has no tangent where torch drops that itself (inference_mode), nor in an autograd.Function's forward, where
+        the function's jvp refuses it.
+        """
         if forward_ad.unpack_dual(tensor).tangent is not None:
             raise CaffeRuntimeError(
                 f"{self.checks.name}: {name}: {self.function} has no forward-mode derivative, and would lose the "

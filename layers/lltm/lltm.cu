@@ -10,9 +10,7 @@
 
 namespace {
 
-constexpr int lanes_of(size_t bytes, size_t size) {
-  return static_cast<int>(bytes < size ? 1 : bytes / size);
-}
+constexpr int lanes_of(size_t bytes, size_t size) { return static_cast<int>(bytes / size); }
 
 // How the kernels divide their matrices, for elements of Size bytes. A thread has `lanes` neighbouring
 // elements, if addresses allow it. A block of backward has `across` threads along a row and `down` rows.

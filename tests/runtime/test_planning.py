@@ -47,14 +47,14 @@ def planned():
     return planned
 
 
-def empty_plan(device_type: int, device: int, allocations: tuple = ()):
+def empty_plan(device_type: int, device: int, allocations: tuple = (), results: tuple = ()):
     return not_none(extension._call).Plan(
         device_type=device_type,
         device=device,
         allocations=allocations,
         empty=0,
         launches=(),
-        results=(),
+        results=results,
         returns_tuple=False,
     )
 
@@ -92,6 +92,14 @@ def test_what_goes_wrong_in_a_plan_of_another_gpu_is_said(exchanged, planned):
     with pytest.raises(MemoryError, match="no more of it"):
         planned(x)
     assert exchanged == [0, 1, 0]
+
+
+@pytest.mark.parametrize("results", [(0,), (0, 1), (2, 0), (-1,)])
+def test_a_plan_returns_only_its_own_allocations(results):
+    """Else a run would return memory behind them."""
+    allocations = (allocation(torch.empty(3)),) * (len(results) - 1)
+    with pytest.raises((ValueError, OverflowError), match=r"no such allocation|negative"):
+        empty_plan(CPU, 0, allocations, results)
 
 
 def test_an_argument_without_a_hash_is_not_held():

@@ -30,7 +30,7 @@ def test_what_headers_of_that_time_have(tmp_path):
     assert (order.name, order.code, order.bits, order.on_gpu) == ("", 0, 64, False)
     u, s, flag, _, long = found["c"].parameters
     assert (u.least, u.most) == (0, 255) and (s.least, s.most) == (0, 2**63 - 1)
-    assert (flag.least, flag.most) == (0, 1) and long.least == -(2**63)
+    assert (flag.least, flag.most) == (0, 1) and (long.least, long.most) == (-(2**63), 2**63 - 1)
     assert [found[name].returns.kind for name in "abcd"] == ["kInteger", "kNothing", "kReal", "kMemory"]
     assert found["b"].place == "x.h:11"
 

@@ -7,6 +7,8 @@ from support.rewriting import CASES, rewrite
 from support.typed import not_none
 
 from tools.cuda import lexer as cuda_lexer
+from tools.cuda import rewrite as cuda_rewrite
+from tools.cuda.to_host import HostRewriter
 from tools.files import read
 
 REFUSED = sorted(p.stem for p in CASES.glob("refuse_*.cu"))
@@ -20,6 +22,28 @@ def test_refusal(case, in_cases):
     assert problems[0].line == int(line)
     assert words in problems[0].text
     assert "" not in texts or case == "refuse_header"
+
+
+def test_what_the_race_finder_watches(tmp_path):
+    """Copies in kernels and in macros, but not the host's, nor an object's own functions."""
+    texts = (
+        "#define MOVE(a, b) memmove (a, b, 4)",
+        "{inline} void f(T t, int* a, int* b) {{ {std}(a, b, 4); t.memcpy(a); {set}(a, 0, 4); g(memset); }}",
+        "void h(int* a, int* b) {{ memcpy(a, b, 4); }}",
+    )
+    given = {"inline": "__device__", "std": "std::memcpy", "set": "memset"}
+    (tmp_path / "x.cu").write_text("\n".join(texts).format(**given) + "\n")
+
+    class Watched(HostRewriter):
+        watched = True
+
+    def lines(rewriter):
+        return cuda_rewrite.rewrite(str(tmp_path / "x.cu"), rewriter, "tool", "")[0][""]
+
+    copy, inline = "::cuda_host::memcpy_watched", "__device__ __attribute__((always_inline))"
+    wanted = "\n".join(texts).format(inline=inline, std=copy, set="::cuda_host::memset_watched")
+    assert wanted.replace("memmove", copy) in lines(Watched)
+    assert "_watched" not in lines(HostRewriter)
 
 
 @pytest.mark.parametrize(

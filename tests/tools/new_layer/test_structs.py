@@ -65,6 +65,24 @@ def test_what_c_cannot_give(struct, why):
     assert without == [f"a kernel without a launcher: {why}"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "parts", "made"),
+    [
+        ("float4", "float p_x, float p_y, float p_z, float p_w", "make_float4(p_x, p_y, p_z, p_w)"),
+        ("uchar1", "uint8_t p_x", "make_uchar1(p_x)"),
+        ("half2", "float p_x, float p_y", "__floats2half2_rn(p_x, p_y)"),
+        ("__half2", "float p_x, float p_y", "__floats2half2_rn(p_x, p_y)"),
+        ("nv_bfloat162", "float p_x, float p_y", "__floats2bfloat162_rn(p_x, p_y)"),
+        ("__nv_bfloat162", "float p_x, float p_y", "__floats2bfloat162_rn(p_x, p_y)"),
+        ("cuFloatComplex", "float p_x, float p_y", "make_cuFloatComplex(p_x, p_y)"),
+        ("cuDoubleComplex", "double p_x, double p_y", "make_cuDoubleComplex(p_x, p_y)"),
+    ],
+)
+def test_the_parts_of_cudas_own(kind, parts, made):
+    declared, text, _ = completed("m", f"__global__ void k({kind} p, float* y) {{}}\n", "m.cu")
+    assert declared.startswith(f"int m_k({parts}, float *y, ") and f"{made}, y);" in " ".join(text.split())
+
+
 def test_values_arrive(cache):
     """upfirdn2d's way: one struct with pointers, sizes and flags."""
     text = """#include <cuda_fp16.h>
