@@ -1,13 +1,14 @@
 """Choose the tests that only `python test.py --all` runs, and write tests/long.txt.
 
     pip install coverage
-    python -m lab.long_tests record folder           runs the whole suite, in some 20 minutes
-    python -m lab.long_tests choose folder --seconds 160 --log part.log
+    python -m lab.long_tests record folder           what each test runs, in some 20 minutes
+    python test.py -q --durations=0 --durations-min=0.02 --all > all.log
+    python test.py -q --durations=0 --durations-min=0.02 > part.log
+    python -m lab.long_tests choose folder all.log part.log
 
 Tests of at most --short seconds stay, and those of KEPT. Then comes, again and again, the test that runs most lines
-that none before it runs, for its time, until all take --seconds. A fixture's time is that of the first test that asks
-for it, so the part's own times (`python test.py -q --durations=0 --durations-min=0.02 > part.log`) count, too: a test
-takes the longer one.
+that none before it runs, for its time, until all take --seconds. A test takes the longest time of all logs, because a
+fixture's is that of the first test that asks for it. Under record a few tests fail that read all that a program prints.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import sys
 import sysconfig
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -100,7 +102,7 @@ def lines_of(folder: Path) -> dict[str, int]:
             continue
         owner = Path(f"{file}.test")
         process = owner.read_text() if owner.exists() else ""
-        with sqlite3.connect(file) as base:
+        with sqlite3.connect(file) as base, suppress(sqlite3.DatabaseError):  # of a process that was killed
             paths = dict(base.execute("select id, path from file"))
             contexts = dict(base.execute("select id, context from context"))
             for path, context, bits in base.execute("select file_id, context_id, numbits from line_bits"):
@@ -171,6 +173,7 @@ def main() -> int:
     )
     parser.add_argument("action", choices=["record", "choose"])
     parser.add_argument("folder", type=Path)
+    parser.add_argument("logs", type=Path, nargs="*")
     parser.add_argument("--short", type=float, default=0.12)
     parser.add_argument(
         "--seconds", type=float, default=160, help="of all tests that stay, before they share cores"
@@ -183,7 +186,7 @@ def main() -> int:
         return record(options.folder)
     lines = lines_of(options.folder)
     seconds: dict[str, float] = {}
-    for log in (options.folder / "all.log", *options.log):
+    for log in options.logs:
         for test, took in seconds_of(log.read_text()).items():
             seconds[test] = max(seconds.get(test, 0), took)
     head = LIST.read_text().partition("\n\n")[0]

@@ -26,6 +26,7 @@ def start() -> None:
     global measured
     file = f"{os.environ['LINES_OF_TESTS']}/lines"
     measured = coverage.Coverage(file, data_suffix=True, config_file=False, include=FILES, messages=False)
+    measured.set_option("run:disable_warnings", ["no-data-collected"])
     measured.start()
 
 
