@@ -6,9 +6,10 @@
     python test.py -q --durations=0 --durations-min=0.02 > part.log
     python -m lab.long_tests choose folder all.log part.log
 
-Tests of at most --short seconds stay, and those of KEPT. Then comes, again and again, the test that runs most lines
-that none before it runs, for its time, until all take --seconds. A test takes the longest time of all logs, because a
-fixture's is that of the first test that asks for it. Under record a few tests fail that read all that a program prints.
+Tests of at most --short seconds stay, the quickest of each file, and those of KEPT. Then comes, again and again, the
+test that runs most lines that none before it runs, for its time, until all take --seconds. A test takes the longest
+time of all logs, because a fixture's is that of the first test that asks for it. Under record a few tests fail that
+read all that a program prints.
 """
 
 import argparse
@@ -33,7 +34,9 @@ KEPT = (
     "tests/test_sources.py::*",
     "tests/test_long.py::*",
     "tests/caffe_layers/core/test_core.py::*",
+    "tests/caffe_layers/core/test_thrust.py::test_each_iterator_algorithm_and_function",
     "tests/docs/test_names.py::*",
+    "tests/include/test_fp8.py::test_whole_numbers",
     "tests/src/host/test_races.py::*",
     "tests/runtime/test_failures.py::test_an_endless_kernel_ends_at_ctrl_c*",
 )
@@ -59,7 +62,9 @@ LONG = (
 )
 DURATION = re.compile(r"^([\d.]+)s (?:call|setup|teardown) +(\S.*)$", re.M)
 # The package and the tools, where they lie or are installed; not what a cache has of somebody's kernels.
-OURS = re.compile(r".*?/((?:cuffi|tools|layers)/(?!.*-[0-9a-f]{32}/).+\.py|build_ffi\.py)$")
+OURS = re.compile(
+    r".*?/(?:cuffi/_toolkit/)?((?:cuffi|tools|layers)/(?!.*-[0-9a-f]{32}/).+\.py|build_ffi\.py)$"
+)
 
 
 def record(folder: Path) -> int:
@@ -118,6 +123,13 @@ def lines_of(folder: Path) -> dict[str, int]:
     return {test: sum(bits << offsets[name] for name, bits in files.items()) for test, files in found.items()}
 
 
+def by_file(tests: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for test in sorted(tests):
+        found[test.partition("::")[0]].append(test)
+    return dict(found)
+
+
 def chosen(
     seconds: Mapping[str, float],
     lines: Mapping[str, int],
@@ -135,6 +147,7 @@ def chosen(
     stays, goes = (
         {t for t in tests if any(fnmatchcase(t, p) for p in patterns)} for patterns in (kept, long)
     )
+    stays |= {min(of_a_file, key=takes) for of_a_file in by_file(tests - goes).values()}
     out = {t for t in tests - stays if takes(t) > short} | goes
     run = lines.get("", 0)
     for test in tests - out:
