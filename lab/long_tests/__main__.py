@@ -147,7 +147,7 @@ def chosen(
     def takes(test: str) -> float:
         return seconds.get(test, 0)
 
-    # A test whose fixture another one has paid for, and that runs no lines of ours, is in no log: `long` names it whole.
+    # A test whose fixture another one has paid for, and that runs no lines of ours, is in no log. `long` names it.
     tests = {*seconds, *lines, *(name for name in long if "*" not in name)} - {""}
     stays, goes = (
         {t for t in tests if any(fnmatchcase(t, p) for p in patterns)} for patterns in (kept, long)
