@@ -33,8 +33,15 @@ LOOPS = {"for", "while", "do", "goto"}
 WAITING_LOOP, ATOMIC_VALUE = "a loop that waits", "the value of an atomic"
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-OWN_FOLDERS = [os.path.join(ROOT, "include"), os.path.join(ROOT, "include", "host")]
-OWN_FOLDERS += glob.glob(os.path.join(ROOT, "cuffi", "*", "include"))  # the wings'
+
+
+def own_folders(root: str) -> list[str]:
+    """The folders of the toolkit's headers, and of its wings'."""
+    wings = glob.glob("cuffi/*/include", root_dir=root)  # root's own name may have brackets
+    return [os.path.join(root, folder) for folder in ("include", "include/host", *wings)]
+
+
+OWN_FOLDERS = own_folders(ROOT)
 # Headers of C, C++ and torch, without the folders in which torch has code for GPUs.
 KNOWN_HEADER = re.compile(
     r"([a-z_\d]+|(assert|ctype|errno|float|inttypes|limits|math|memory|stdbool|stddef|stdint|stdio|stdlib|string|time|unistd)\.h"

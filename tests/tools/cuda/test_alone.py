@@ -3,6 +3,8 @@
 import pytest
 from support.rewriting import analyse
 
+from tools.cuda import alone
+
 HEAD = """
 __device__ int from_a_function() { return threadIdx.x; }
 __device__ int through_two() { return from_a_function(); }
@@ -138,3 +140,11 @@ def test_a_function_that_a_kernel_does_not_call():
     for head in (body, declared + body):
         kernel = kernel_of(INDEX, head)
         assert kernel.mode == "kBlocks" and kernel.asks_as_itself
+
+
+def test_a_folder_of_any_name_has_the_toolkits_headers(tmp_path):
+    """Brackets in the name of the checkout are no pattern."""
+    root = tmp_path / "a[b]*"
+    (root / "cuffi" / "a_wing" / "include").mkdir(parents=True)
+    found = alone.own_folders(str(root))
+    assert found == [str(root / folder) for folder in ("include", "include/host", "cuffi/a_wing/include")]
