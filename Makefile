@@ -66,7 +66,7 @@ all:  ## build every layer for every backend, run each once, print a table
 libraries:  ## only build, without the table
 	+@$(TOOL)make.build libraries
 
-test:  ## run the whole suite; in an installed toolkit, only the layers' cases
+test:  ## python test.py; in an installed toolkit, only the layers' cases
 	@if [ -e test.py ]; then "$$PYTHON" test.py; else $(TOOL)cases.run_cases --layers-dir="$$LAYERS_DIR"; fi
 
 bench:  ## measure the layers and their peers; LAYER=x for one

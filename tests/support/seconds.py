@@ -1,4 +1,4 @@
-"""How long each folder of tests takes: the whole suite compares with tests/seconds.txt, and says which folder grew."""
+"""How long each folder of tests takes: python test.py compares with tests/seconds.txt, and says which folder grew."""
 
 from collections import defaultdict
 from pathlib import Path
