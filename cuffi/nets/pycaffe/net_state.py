@@ -51,7 +51,7 @@ class NetState:
     memory: Memory | None = None
     is_stale: bool = False  # an input has another shape than at the last call
     tape: Tape | None = None
-    bring_back: Callable[[], object] = bool  # brings back what the last forward changed
+    bring_back: Callable[[], object] = lambda: None  # brings back what the last forward changed
     entered: dict[int, Tensor] = field(default_factory=dict)  # what the last call read, by value's number
     calls: dict[tuple[int, int, bool, bool], list] = field(default_factory=dict)
 
