@@ -29,12 +29,13 @@ from .alone import (
     volatile_names,
     waits,
 )
+from .body import Body
 from .conditions import HOST_BUILD
-from .launches import Launch, parse
+from .launches import Launch
 from .lexer import Lexed
 from .outline import Function, Parameter
 from .source import Source, local_headers
-from .tokens import LOOP, macro_body, mask, match_brackets, position_from
+from .tokens import LOOP, macro_body, match_brackets, position_from
 
 # The loops that can run over a part of the index range, and the names of their variants that
 # do so (include/host/cuda_launch.h).
@@ -266,11 +267,8 @@ class _Body:
     """The findings about a kernel's statements."""
 
     def __init__(self, unit: Unit, source: Source, function: Function):
-        tokens = source.lexed.tokens
-        body = tokens[position_from(tokens, function.body) : position_from(tokens, function.end)]
-        self._unit = unit
-        self._text = mask(body, function.body, function.end)
-        self._source, self._shift = source, function.body - len("void f()")
+        body = Body(source, function)
+        self._unit, self._source, self._of, self._shift = unit, source, body.of, body.shift
         self._macros = {macro.tokens[0].text for s in unit.sources for macro in s.macros}
         self._changing_macros = {
             macro.tokens[0].text
@@ -283,11 +281,11 @@ class _Body:
         self._of_the_loop: set[str] = set()  # variables declared in the bodies of kernel loops
         self.nested_loop = self.returns_in_loop = self.breaks_loop = self.writes_outside_loop = False
         self.carries = False
-        root = parse("void f()" + self._text)
+        root = body.tree
         self._declare(root)
         self._visit(root, in_loop=False, breakable=False)
         if root.has_error:  # the parser does not understand some statement, so the results are the safe ones
-            words = {token.text for token in body}
+            words = body.words
             self.returns_in_loop = self.returns_in_loop or "return" in words
             self.breaks_loop = self.breaks_loop or "break" in words or "goto" in words
             self.writes_outside_loop = True
@@ -455,8 +453,3 @@ class _Body:
         if node.type == "field_expression" and node.child_by_field_name("operator").type == ".":
             return self._is_private(inner)
         return False
-
-    def _of(self, node) -> str:
-        """The text of a node in the masked body."""
-        low = node.start_byte - len("void f()")
-        return self._text[low : low + node.end_byte - node.start_byte]

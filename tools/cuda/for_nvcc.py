@@ -67,10 +67,10 @@ class NvccRewriter(Rewriter):
     def __init__(self, unit: Unit, source: Source):
         super().__init__(source)
         for old in OLD_PTX.finditer(self.text):
-            self._edit(old.start(), old.end(), f"{old[1]}.sync{old[2]}, 0xffffffff;")
+            self.edit(old.start(), old.end(), f"{old[1]}.sync{old[2]}, 0xffffffff;")
         for old in OLD_VOTE.finditer(self.text):
             if not old[1]:
-                self._edit(old.start(), old.end(), f"__{old[2]}_sync{old[3]}0xffffffffu, ")
+                self.edit(old.start(), old.end(), f"__{old[2]}_sync{old[3]}0xffffffffu, ")
         decisions = decided(unit)
         for kernel, decision in decisions.by_kernel.items():
             if kernel.path == source.path:
@@ -90,8 +90,8 @@ class NvccRewriter(Rewriter):
         start, end = loop.body
         again = f"{self._line_of(start)}{self.text[start:end]} }}{self._line_of(end)}"
         first = f"const int64_t {loop.index}_vectorized = ::cuffi::vectorized({loop.count}, {windows})"
-        self._edit(*loop.head, f"{{ {first}; CAFFE_VECTOR_REST({loop.index}, {loop.count})")
-        self._edit(end, end, f" {' '.join(parts)}{again}")
+        self.edit(*loop.head, f"{{ {first}; CAFFE_VECTOR_REST({loop.index}, {loop.count})")
+        self.edit(end, end, f" {' '.join(parts)}{again}")
 
     def _line_of(self, offset: int) -> str:
         """A #line directive, so that messages about this copy of the text name the user's line."""
@@ -113,10 +113,10 @@ class NvccRewriter(Rewriter):
         tokens = [t.text for t in self.source.lexed.tokens if launch.start <= t.start < launch.chevrons[0]]
         callee = re.sub(r"(?<=\W) | (?=\W)", "", " ".join(tokens))  # without comments
         kernel = f", {callee}" if known and ("<" in callee or not is_template(self, launch)) else ""
-        self._edit(low + grid.end(1), opening, "::cuffi::vector_blocks")
-        self._edit(closing, closing, kernel)
+        self.edit(low + grid.end(1), opening, "::cuffi::vector_blocks")
+        self.edit(closing, closing, kernel)
         threads = closing + 1
-        self._edit(threads + block.end(1), threads + block.end(), "::cuffi::kVectorThreads")
+        self.edit(threads + block.end(1), threads + block.end(), "::cuffi::kVectorThreads")
 
 
 def is_template(rewriter: NvccRewriter, launch: Launch) -> bool:

@@ -20,11 +20,11 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from .guard import IDENTITY, WORDS_OF_NUMBERS
-from .launches import parse
+from .body import IDENTITY, Body, walk
+from .guard import WORDS_OF_NUMBERS, is_along_x
 from .outline import Function
 from .source import Source
-from .tokens import LOOP, mask, position_from
+from .tokens import LOOP, position_from
 
 BARRIER = "__syncthreads"
 INTEGERS = WORDS_OF_NUMBERS | {"bool", "char", "short", "constexpr"}
@@ -44,7 +44,6 @@ BY_VALUE = re.compile(
     r"|floor|ceil|round|rint|trunc|fmin|fmax|fmod|isnan|isinf|isfinite|ldexp|copysign|printf|assert)[fl]?)\Z"
 )
 LISTS = {"argument_list", "initializer_list"}
-OF_THE_BLOCK = ("blockIdx.x*blockDim.x", "blockDim.x*blockIdx.x")
 NO_BARRIER = " [[maybe_unused]] const auto __syncthreads = [](int, int) {};"
 
 
@@ -79,9 +78,10 @@ class _Phases:
     def __init__(self, source: Source, function: Function, macros: dict[str, list], by_value: set[str]):
         self.source, self.function, self.by_value = source, function, by_value
         lexed, tokens = source.lexed, source.lexed.tokens
-        body = tokens[position_from(tokens, function.body) : position_from(tokens, function.end)]
+        self.tree = body = Body(source, function)
+        self.of = body.of
         head = tokens[position_from(tokens, function.head) : position_from(tokens, function.body)]
-        words = {token.text for token in body}
+        words = body.words
         self._check(not words & UNCLEAR and not any(LOOP.match(word) for word in words))
         self._check(all(_is_number(macros[word]) for word in words & set(macros)))
         inside = [d for d in (*lexed.directives, *lexed.conditions) if function.body < d.start < function.end]
@@ -93,11 +93,8 @@ class _Phases:
         self.constants |= {w for w in words & set(macros) if not any("." in t.text for t in macros[w])} | {
             "warpSize"
         }
-        self.text = mask(body, function.body, function.end)
-        self.shift = function.body - len("void f()")
-        root = parse("void f()" + self.text)
-        self._check(not root.has_error)
-        self.body = root.named_children[0].child_by_field_name("body")
+        self._check(not body.tree.has_error)
+        self.body = body.root
         self.scopes: list[_Variable] = []
         self.shared: set[str] = set()
         end = self.body.end_byte
@@ -114,22 +111,14 @@ class _Phases:
         if not clear:
             raise _Unclear
 
-    def _of(self, node) -> str:
-        return self.text[node.start_byte - len("void f()") : node.end_byte - len("void f()")]
-
-    def _all(self, node) -> Iterator:
-        yield node
-        for child in node.named_children:
-            yield from self._all(child)
-
     def _variable(self, node) -> _Variable | None:
         """The variable that an identifier names."""
-        name, at = self._of(node), node.start_byte
+        name, at = self.of(node), node.start_byte
         found = [v for v in self.scopes if v.name == name and v.start <= at < v.end]
         return max(found, key=lambda v: v.start, default=None)
 
     def _variables(self, node) -> list[_Variable]:
-        named = (self._variable(one) for one in self._all(node) if one.type == "identifier")
+        named = (self._variable(one) for one in walk(node) if one.type == "identifier")
         return [variable for variable in named if variable is not None]
 
     def _root(self, node):
@@ -151,7 +140,7 @@ class _Phases:
             end = node.end_byte
         if node.type in ("declaration", "for_range_loop"):
             self._declare(node, end)
-        if node.type == "identifier" and self._of(node) == BARRIER:
+        if node.type == "identifier" and self.of(node) == BARRIER:
             while node.id != self.body.id:
                 self.hoisted.add(node.id)
                 self._mark_arms(node)
@@ -168,7 +157,7 @@ class _Phases:
 
     def _declare(self, node, end: int):
         declarators = node.children_by_field_name("declarator")
-        words = [self._of(c) for c in node.children if c.start_byte < declarators[0].start_byte]
+        words = [self.of(c) for c in node.children if c.start_byte < declarators[0].start_byte]
         self._check("static" not in words)
         for declarator in declarators:
             value = declarator.child_by_field_name("value") if declarator.type == "init_declarator" else None
@@ -188,7 +177,7 @@ class _Phases:
             known = known and node.type == "declaration" and "auto" not in words
             known = known and (value is None or value.type not in LISTS)
             type_text = " ".join(words)
-            one = _Variable(self._of(inner), type_text, stars if known else None, inner.start_byte, end)
+            one = _Variable(self.of(inner), type_text, stars if known else None, inner.start_byte, end)
             one.value, one.statement = value, node
             if "constexpr" in words:
                 one.is_constant, one.statement = True, None
@@ -200,7 +189,7 @@ class _Phases:
 
     def _changes(self, node):
         """Note which nodes change a variable."""
-        for one in self._all(node):
+        for one in walk(node):
             places = []
             if one.type == "assignment_expression":
                 places = [(one.child_by_field_name("left"), one)]
@@ -216,7 +205,7 @@ class _Phases:
                 callee = one.child_by_field_name("function")
                 if callee.type == "field_expression":
                     places = [(callee.child_by_field_name("argument"), None)]
-                name = re.split(r"[^\w:]", self._of(callee), maxsplit=1)[0].split("::")[-1]
+                name = re.split(r"[^\w:]", self.of(callee), maxsplit=1)[0].split("::")[-1]
                 if callee.type != "primitive_type" and not BY_VALUE.match(name) and name not in self.by_value:
                     arguments = one.child_by_field_name("arguments")
                     places += [(argument, None) for argument in arguments.named_children]
@@ -231,14 +220,14 @@ class _Phases:
         declaration, is known."""
         kind = node.type
         if kind == "number_literal":
-            return not again or bool(re.fullmatch(r"[\da-fA-FxXuUlL]+", self._of(node)))
+            return not again or bool(re.fullmatch(r"[\da-fA-FxXuUlL]+", self.of(node)))
         if kind in ("true", "false", "sizeof_expression"):
             return True
         if kind == "identifier":
             variable = self._variable(node)
             if variable is None:
-                return self._of(node) in self.constants
-            if self._of(node) in self.shared and variable.statement is None:
+                return self.of(node) in self.constants
+            if self.of(node) in self.shared and variable.statement is None:
                 return True  # its address
             if variable.is_constant:
                 return not again or variable.is_of(INTEGERS)
@@ -249,16 +238,16 @@ class _Phases:
             owner = node.child_by_field_name("argument")
             if owner.type != "identifier" or node.child_by_field_name("operator").type != ".":
                 return False
-            if self._of(owner) in IDENTITY:
-                return again or self._of(owner) != "threadIdx"
+            if self.of(owner) in IDENTITY:
+                return again or self.of(owner) != "threadIdx"
             variable = self._variable(owner)
             return not again and variable is not None and variable.start == 0 and not variable.changes
         parts = node.named_children
         if kind == "cast_expression":
             to, *parts = parts
-            return self._is_plain(self._of(to)) and self._is_same(parts[0], again, at)
+            return self._is_plain(self.of(to)) and self._is_same(parts[0], again, at)
         if kind == "call_expression":
-            name, _, to = self._of(parts[0]).partition("<")
+            name, _, to = self.of(parts[0]).partition("<")
             to_plain = name.endswith("_cast") and self._is_plain(to.rstrip(">"))
             known = to_plain or name in {"min", "max", *INTEGERS}
             return known and all(self._is_same(part, again, at) for part in parts[1].named_children)
@@ -382,7 +371,7 @@ class _Phases:
 
     def _is_barrier(self, node) -> bool:
         is_call = node.type == "expression_statement" and node.named_children[:1]
-        return bool(is_call) and self._of(node).replace(" ", "") == f"{BARRIER}();"
+        return bool(is_call) and self.of(node).replace(" ", "") == f"{BARRIER}();"
 
     def _around(self, node, after: bool) -> Iterator[tuple[list, bool]]:
         """The regions of a statement in which there is a barrier."""
@@ -436,15 +425,15 @@ class _Phases:
         edits = []
         for i, (statements, _) in enumerate(regions):
             opening = self._carried_into(i, used[i], kept)
-            start, end = statements[0].start_byte + self.shift, statements[-1].end_byte + self.shift
+            start, end = statements[0].start_byte + self.tree.shift, statements[-1].end_byte + self.tree.shift
             before = self.tokens[position_from(self.tokens, start) - 1].end
             if any(before <= pragma < start for pragma in self.pragmas):  # it stays beside its loop
                 start = before
             edits.append((start, start, " CAFFE_HOST_EACH " + opening))
             here = [v.name for v in carried if v.region == i]  # and maybe not used here
             edits.append((end, end, "".join(f" (void){name};" for name in here) + " });"))
-            for node in (n for s in statements for n in self._all(s) if self._is_along_x(n)):
-                first, last = node.start_byte + self.shift, node.end_byte + self.shift
+            for node in (n for s in statements for n in walk(s) if self._is_along_x(n)):
+                first, last = node.start_byte + self.tree.shift, node.end_byte + self.tree.shift
                 edits.append((first, last, "caffe_x" + "\n" * self.source.text.count("\n", first, last)))
         for statement in {v.declaration.id: v.declaration for v in kept}.values():
             edits += self._kept_declaration(statement, kept)
@@ -488,34 +477,30 @@ class _Phases:
     def _again(self, variable: _Variable) -> str:
         value = variable.value
         assert value is not None  # it is computed again
-        text, start = self._of(value), value.start_byte
-        for node in reversed([n for n in self._all(value) if self._is_along_x(n)]):
+        text, start = self.of(value), value.start_byte
+        for node in reversed([n for n in walk(value) if self._is_along_x(n)]):
             text = text[: node.start_byte - start] + "caffe_x" + text[node.end_byte - start :]
         return f"[[maybe_unused]] {self._type(variable)} {variable.name} = {' '.join(text.split())}; "
 
     def _is_along_x(self, node) -> bool:
         """Is it blockIdx.x * blockDim.x + threadIdx.x, or + a variable for the last one?"""
-        if node.type != "binary_expression" or node.child_by_field_name("operator").type != "+":
-            return False
-        sides = [node.child_by_field_name(side) for side in ("left", "right")]
-        texts = [self._of(side).replace(" ", "").strip("()") for side in sides]
-        for first, other in ((0, 1), (1, 0)):
-            variable = self._variable(sides[other]) if sides[other].type == "identifier" else None
-            if variable and variable.is_of({"const", "int", "unsigned"}) and self._is_again(variable):
-                texts[other] = self._of(variable.value)
-            if texts[first] in OF_THE_BLOCK and texts[other] == "threadIdx.x":
-                return True
-        return False
+        return is_along_x(self.tree, node, self._value)
+
+    def _value(self, node):
+        """What a variable stands for that each phase can compute again."""
+        variable = self._variable(node) if node.type == "identifier" else None
+        again = variable and variable.is_of({"const", "int", "unsigned"}) and self._is_again(variable)
+        return variable.value if again else node
 
     def _kept_declaration(self, statement, kept: list[_Variable]) -> Iterator[tuple[int, int, str]]:
         """`float a = 0, b;` becomes `float& a = ...; float& b = ...; a = 0, (void)b;`."""
         variables = [v for v in self.scopes if v.statement == statement]
-        start = statement.start_byte + self.shift
+        start = statement.start_byte + self.tree.shift
         references = "".join(self._reference(v, kept) for v in variables)
         declarators = statement.children_by_field_name("declarator")
         for variable, declarator in zip(variables, declarators, strict=True):
-            end = variable.start + self.shift  # of the type, or of the stars before the name
-            first = start if variable is variables[0] else declarator.start_byte + self.shift
+            end = variable.start + self.tree.shift  # of the type, or of the stars before the name
+            first = start if variable is variables[0] else declarator.start_byte + self.tree.shift
             blanks = re.sub(r"\S", " ", self.source.text[first:end])
             nothing = "(void)" if variable.value is None else ""
             yield first, end, (references if variable is variables[0] else "") + blanks + nothing

@@ -32,10 +32,10 @@ class Rewriter:
         self.edits.sort(key=lambda edit: edit[:2])
         return self._render(0, len(self.text))
 
-    def _refuse(self, offset: int, why: str):
+    def refuse(self, offset: int, why: str):
         self.problems.append(self.source.problem(offset, why))
 
-    def _edit(self, start: int, end: int, replacement: object):
+    def edit(self, start: int, end: int, replacement: object):
         self.edits.append((start, end, replacement))
 
     def _render(self, start: int, end: int) -> str:

@@ -47,11 +47,11 @@ class LayerNvccRewriter(NvccRewriter):
         self.problems += source.lost_launches
         rename_atomics(self)
         if source is unit.main and not any(DEVICE.search(s.text) for s in unit.sources):
-            self._edit(0, 0, "// No device code\n#line 1\n")
+            self.edit(0, 0, "// No device code\n#line 1\n")
         for launch in source.launches:
             if not launch.stream:
                 shared = "" if launch.shmem else ", 0"
-                self._edit(launch.config[1], launch.config[1], f"{shared}, ::caffe::current_stream()")
+                self.edit(launch.config[1], launch.config[1], f"{shared}, ::caffe::current_stream()")
 
 
 def rename_atomics(rewriter: Rewriter) -> None:
@@ -59,7 +59,7 @@ def rename_atomics(rewriter: Rewriter) -> None:
     for function in rewriter.source.functions:
         first = function.parameters[0].type.replace(" ", "") if function.parameters else ""
         if function.name == "atomicAdd" and first == "double*" and "__device__" in function.words:
-            rewriter._edit(function.at, function.at, "forks_own_")
+            rewriter.edit(function.at, function.at, "forks_own_")
 
 
 REWRITERS = {
