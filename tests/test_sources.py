@@ -40,7 +40,7 @@ def test_nothing_is_printed_in_c():
     # of an extension's TORCH_WARN
     reports = (
         "cuffi/caffe_layers/core/logging.cpp",
-        "src/host/host_races.h",
+        "src/host/race_log.h",
         "src/host/judge.h",
         "cuffi/old_torch/include/extension/aten/types.h",
     )

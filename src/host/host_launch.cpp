@@ -1090,12 +1090,12 @@ void memory_made(const void* memory, size_t bytes) { RaceFinder::made(memory, by
 void memory_set(const void* memory, size_t bytes, const void* from) { RaceFinder::set(memory, bytes, from); }
 void memory_freed(const void* memory) { RaceFinder::freed(memory); }
 void* memcpy_watched(void* to, const void* from, size_t bytes) {
-  race_finder.access(from, bytes, RaceFinder::kRead, __builtin_return_address(0));
-  race_finder.access(to, bytes, RaceFinder::kWrite, __builtin_return_address(0));
+  race_finder.access(from, bytes, kRead, __builtin_return_address(0));
+  race_finder.access(to, bytes, kWrite, __builtin_return_address(0));
   return memmove(to, from, bytes);
 }
 void* memset_watched(void* to, int byte, size_t bytes) {
-  race_finder.access(to, bytes, RaceFinder::kWrite, __builtin_return_address(0));
+  race_finder.access(to, bytes, kWrite, __builtin_return_address(0));
   return memset(to, byte, bytes);
 }
 BlockScope::BlockScope() { race_finder.block_scope(true); }
