@@ -20,6 +20,7 @@ from ...base import (
 )
 from ..stock import blobs_of
 from ..stock.convolutions import Convolution
+from ..stock.late_checks import raise_if_refused
 from .graph import Graph, Spec
 from .parameter_groups import parameter_groups
 from .phases import TEST, TRAIN
@@ -83,8 +84,10 @@ class CaffeNet(nn.Module):
             CaffeRuntimeError: a CHECK of a ported layer failed, or the net was built only for the other phase.
         """
         compiling = torch.compiler.is_compiling()
-        if not compiling and (node := fx_node(self, self.path, inputs, named)) is not None:
-            return node
+        if not compiling:
+            raise_if_refused()
+            if (node := fx_node(self, self.path, inputs, named)) is not None:
+                return node
         schedule = self._schedule(end, blobs)
         values = bind(self, schedule, inputs, named)
         if compiling:
