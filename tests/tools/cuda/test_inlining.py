@@ -30,7 +30,10 @@ def test_functions(function, is_inlined):
         ("auto g = [=](float2 v) { y[0] = v.x; }; g(float2{1, 2});", True),
         ("auto g = [y] { y[0] = 1; }; g();", True),
         ("y[(int)y[1]] = 1;", False),
-        ("auto g = [](auto self, int n) -> int { return n ? self(self, n - 1) : 0; }; y[0] = g(g, 3);", False),
+        (
+            "auto g = [](auto self, int n) -> int { return n ? self(self, n - 1) : 0; }; y[0] = g(g, 3);",
+            False,
+        ),
     ],
 )
 def test_lambdas(body, is_inlined):

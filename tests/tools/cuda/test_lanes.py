@@ -23,5 +23,7 @@ def test_calls(call, wanted):
 
 
 def test_a_macros_calls_are_told_apart_by_a_number():
-    text = rewrite_text(ASK + "#define COUNT() count()\n__global__ void k(int* y) { y[0] = COUNT() + COUNT(); }")
+    text = rewrite_text(
+        ASK + "#define COUNT() count()\n__global__ void k(int* y) { y[0] = COUNT() + COUNT(); }"
+    )
     assert "(::cuda_host::From(__LINE__, 4096 + __COUNTER__), count())" in text

@@ -13,7 +13,10 @@ KERNEL = "__global__ void k(float* y) { %s y[0] = 1; }"
     [
         ("extern __shared__ float s[];", "float *s = ::cuda_host::dynamic_shared<float>();"),
         ("extern __shared__ float s[][32];", "float (*s)[32] = ::cuda_host::dynamic_shared<float[32]>();"),
-        ("extern __shared__ __align__(16) int a[], b[];", "int *a = ::cuda_host::dynamic_shared<int>(), *b ="),
+        (
+            "extern __shared__ __align__(16) int a[], b[];",
+            "int *a = ::cuda_host::dynamic_shared<int>(), *b =",
+        ),
         ("static __shared__ int s[4];", "__shared__ int s[4];"),
         ("__shared__ struct P { int v; } s[2];", "__shared__ struct P { int v; } s[2];"),
     ],
