@@ -81,5 +81,7 @@ def _told(log: Path) -> str:
     if all(line.startswith("ran\t") for line in lines):
         return ""
     command = [sys.executable, "-m", "tools.cases.races", str(log)]
-    done = subprocess.run(command, cwd=toolkit.root(), capture_output=True, text=True, errors="replace", env=environment())
+    done = subprocess.run(
+        command, cwd=toolkit.root(), capture_output=True, text=True, errors="replace", env=environment()
+    )
     return (done.stdout + done.stderr).strip()
