@@ -13,6 +13,7 @@ from ..backends import HOST
 from ..runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError
 from ..runtime.planning import watcher
 from . import toolkit
+from .run_make import environment
 
 # The file that a library with the race finder writes to (src/host/host_races.h).
 VARIABLE = "CAFFE_RACES"
