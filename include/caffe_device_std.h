@@ -6,13 +6,20 @@
 typedef signed char int8_t;
 typedef short int16_t;
 typedef int int32_t;
+#ifdef CAFFE_LIBCUDACXX  // libcu++ has declared them so, and CUDA's newer headers include it
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+typedef int64_t intptr_t, intmax_t;
+typedef uint64_t uintptr_t, uintmax_t;
+#else  // as with nvcc
 typedef long int64_t;
-typedef unsigned char uint8_t;
-typedef unsigned short uint16_t;
-typedef unsigned int uint32_t;
 typedef unsigned long uint64_t;
 typedef long intptr_t, intmax_t;
 typedef unsigned long uintptr_t, uintmax_t;
+#endif
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
 typedef unsigned int uint;
 typedef unsigned char uchar;
 typedef unsigned short ushort;
@@ -303,6 +310,31 @@ template <typename A, typename B>
 CAFFE_BOTH constexpr pair<A, B> make_pair(A a, B b) {
   return pair<A, B>(a, b);
 }
+#define CAFFE_FUNCTION(name, symbol, Result)                                          \
+  template <typename T = void>                                                       \
+  struct name {                                                                      \
+    CAFFE_BOTH constexpr Result operator()(const T& a, const T& b) const {           \
+      return a symbol b;                                                             \
+    }                                                                                \
+  };                                                                                 \
+  template <>                                                                        \
+  struct name<void> {                                                                \
+    template <typename A, typename B>                                                \
+    CAFFE_BOTH constexpr auto operator()(const A& a, const B& b) const {             \
+      return a symbol b;                                                             \
+    }                                                                                \
+  };
+CAFFE_FUNCTION(plus, +, T)
+CAFFE_FUNCTION(minus, -, T)
+CAFFE_FUNCTION(multiplies, *, T)
+CAFFE_FUNCTION(divides, /, T)
+CAFFE_FUNCTION(bit_and, &, T)
+CAFFE_FUNCTION(bit_or, |, T)
+CAFFE_FUNCTION(bit_xor, ^, T)
+CAFFE_FUNCTION(equal_to, ==, bool)
+CAFFE_FUNCTION(less, <, bool)
+CAFFE_FUNCTION(greater, >, bool)
+#undef CAFFE_FUNCTION
 template <typename T>
 CAFFE_BOTH constexpr const T& min(const T& a, const T& b) {
   return b < a ? b : a;

@@ -45,7 +45,11 @@ def identity() -> list:
 
 
 class NeedsNvcc(Exception):
-    """NVRTC cannot build this. The text says why."""
+    """NVRTC is not for such a file. The text says why."""
+
+
+class NvrtcFailed(CaffeBuildError):
+    """NVRTC has errors. nvcc may build the file."""
 
 
 def compiles(backends: Iterable[str] | None, has_gpu: bool) -> bool:
@@ -149,7 +153,10 @@ class Kernels:
                 first = first or str(error)
                 if not self.mended(stage, str(error)):
                     break
-        raise CaffeBuildError(f"{self.name} does not build by NVRTC:\n{self.shown(first, stage)}")
+        first = self.shown(first.rstrip("\0\n"), stage)
+        if re.search(r'cannot open source file "(nv/|cuda/)', first):
+            first += "\nThis header is of libcu++: pip install nvidia-cuda-cccl, or let nvcc build it"
+        raise NvrtcFailed(f"{self.name} does not build by NVRTC:\n{first}")
 
     def _of_each(
         self, compiler: nvrtc.Nvrtc, prepared, source: str, stage: Path

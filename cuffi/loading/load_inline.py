@@ -166,12 +166,12 @@ class _Inline:
         recipe = self._by_nvrtc(arch, backends)
         try:
             return recipe, recipe.built()
-        except kernel_build.NeedsNvcc as why:
-            if by_make is None:
-                raise CaffeBuildError(
-                    f"{self.name} does not build by NVRTC: {why}. nvcc may build it"
-                ) from None
-            return by_make, by_make.built()
+        except (kernel_build.NeedsNvcc, kernel_build.NvrtcFailed) as why:
+            if by_make is not None:
+                return by_make, by_make.built()
+            if isinstance(why, CaffeBuildError):
+                raise
+            raise CaffeBuildError(f"{self.name}: NVRTC cannot build it: {why}. nvcc can") from None
 
     def _by_nvrtc(self, arch, backends) -> Recipe:
         """The recipe of kernels by NVRTC, and of the host's library by make if it is asked for."""

@@ -26,6 +26,10 @@ STANDARD = (
     "string", "tuple", "type_traits", "utility", "vector", "cuda.h", "cuda_runtime.h", "cuda_runtime_api.h",
     "device_functions.h", "device_launch_parameters.h", "helper_cuda.h", "helper_functions.h",
 )  # fmt: skip
+# Text that includes libcu++, which torch's wheels do not bring.
+NEEDS_LIBCUDACXX = re.compile(
+    r"#\s*include\s*[<\"](cooperative_groups|cuda/|cub/|nv/|cuda_pipeline|cuda_awbarrier)"
+)
 # Where libraries are: in pip's packages, beside torch, and in a CUDA toolkit.
 PATTERNS = ("nvidia/cu*/lib/libnvrtc.so.*", "nvidia/cuda_nvrtc/lib/libnvrtc.so.*", "torch/lib/libnvrtc*.so*")
 HEADERS = ("nvidia/cu*/include", "nvidia/cuda_runtime/include", "nvidia/cuda_cccl/include")
@@ -111,6 +115,7 @@ class Nvrtc:
         """
         library, program = self.library, ctypes.c_void_p()
         ours = b'#include "caffe_device_std.h"\n'
+        options = [*options, *["-DCAFFE_LIBCUDACXX"] * bool(NEEDS_LIBCUDACXX.search(text))]
         names = [header.encode() for header in STANDARD]
         array = ctypes.c_char_p * len(names)
         self._check(
@@ -123,7 +128,7 @@ class Nvrtc:
             wanted = list(expressions)
             for one in wanted:
                 self._check(library.nvrtcAddNameExpression(program, one.encode()))
-            words = [f"--gpu-architecture={architecture}", "-std=c++17", "-default-device", *options]
+            words = [f"--gpu-architecture={architecture}", "-std=c++17", "-default-device", "-w", *options]
             words += [f"-I{folder}" for folder in folders]
             given = (ctypes.c_char_p * len(words))(*map(os.fsencode, words))
             if library.nvrtcCompileProgram(program, len(words), given):
@@ -182,7 +187,7 @@ def candidates() -> list[Path]:
             p for kind in ("lib64", "lib", "targets/*/lib") for p in Path(home).glob(f"{kind}/libnvrtc.so*")
         )
     wanted = [p for p in found if re.search(r"libnvrtc(-\w+)?\.so", p.name) and ".alt." not in p.name]
-    return [p for p in wanted if "builtins" not in p.name]
+    return list(dict.fromkeys(p for p in wanted if "builtins" not in p.name))
 
 
 @functools.cache

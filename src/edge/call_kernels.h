@@ -404,11 +404,11 @@ inline PyObject* kernels_text(PyObject*, PyObject*) {
   return PyUnicode_DecodeUTF8(kernels_error, static_cast<Py_ssize_t>(strlen(kernels_error)), "replace");
 }
 
-// driver(path): use this driver. It must be named before it is first needed.
+// driver(path): use this driver from now on.
 inline PyObject* kernels_driver(PyObject*, PyObject* path) {
   std::string text;
   if (!text_from(path, &text)) return nullptr;
-  Driver::path() = text;
+  Driver::use(text.c_str());
   Py_RETURN_NONE;
 }
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <atomic>
 #include <mutex>
 #include <string>
 
@@ -42,13 +43,18 @@ struct Driver {
   int (*words)(int, const char**);
   std::string missing;  // why it cannot be used
 
-  static std::string& path() {
-    static std::string path = "libcuda.so.1";
-    return path;
-  }
+  // The one that is in use, looked up at the first call.
   static const Driver& get() {
-    static const Driver driver(path().c_str());
-    return driver;
+    if (const Driver* const known = now().load(std::memory_order_acquire)) return *known;
+    return use("libcuda.so.1");
+  }
+  // Use another one from now on. None is ever removed.
+  static const Driver& use(const char* path) {
+    static std::mutex mutex;
+    const std::lock_guard<std::mutex> lock(mutex);
+    const Driver* const made = new Driver(path);
+    now().store(made, std::memory_order_release);
+    return *made;
   }
   std::string text_of(int error) const {
     const char *called = nullptr, *said = nullptr;
@@ -58,6 +64,10 @@ struct Driver {
   }
 
  private:
+  static std::atomic<const Driver*>& now() {
+    static std::atomic<const Driver*> driver{nullptr};
+    return driver;
+  }
   explicit Driver(const char* path) {
     void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {

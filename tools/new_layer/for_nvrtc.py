@@ -107,7 +107,7 @@ def prepare(path: str, launchers: list[KernelLauncher]) -> Prepared:
     if problems:
         raise NotForNvrtc("\n".join(map(str, problems)))
     own, _, made = texts.pop("").partition(MADE)
-    text = without_host_code(own, path) + launches(MADE + made, launchers)
+    text = without_host_code(own, path, made) + launches(MADE + made, launchers)
     names = {symbol: None for one in launchers for symbol in one.symbols}
     numbered = [e for k, one in enumerate(launchers, 1) for e in expressions(one, k)]
     qualified = [scoped(name, text) for name in names]
@@ -115,12 +115,20 @@ def prepare(path: str, launchers: list[KernelLauncher]) -> Prepared:
     return Prepared(text, texts, sorted(numbered), qualified, parse_declarations(header))
 
 
-def without_host_code(text: str, path: str) -> str:
-    """The text without functions that run on the host alone. Each line keeps its number."""
+def without_host_code(text: str, path: str, launchers: str) -> str:
+    """The text without functions that run on the host alone, but those that launchers call. Lines keep their place."""
     source = Source(text, path)
+    kept, waiting = set(), {re.sub(r"//[^\n]*", "", launchers)}
+    while waiting:
+        words = set(re.findall(r"\w+", waiting.pop()))
+        new = [f for f in source.functions if f.name in words - kept]
+        kept |= {f.name for f in new}
+        waiting |= {text[f.head : f.end] for f in new}
     for function in reversed(source.functions):
         words = function.words
         if function.is_device_only or function.member or words & {"__device__", "__global__", "constexpr"}:
+            continue
+        if function.name in kept and "__host__" not in words:  # for NVRTC it is device code
             continue
         text = (
             text[: function.head]
@@ -182,14 +190,16 @@ def _computed(text: str, launcher: KernelLauncher, number: int) -> str:
             told = f"({told} * 16 + {code})"
         callee = f"{launcher.callee}<{arguments}>" if arguments else launcher.callee
         opening = f"{COOPERATIVE}{callee}, " if launcher.cooperative else f"{callee}<<<"
-        start = text.index(opening)
-        grid, rest = _first(text[start + len(opening) :])
-        block, rest = _first(rest)
-        shared, rest = _first(rest)
-        _, rest = _first(rest.replace(">>>(", ",", 1) if not launcher.cooperative else rest)  # the stream
-        launch = f"::cuffi::Packed<decltype(&{callee})>::launch({told}, {str(launcher.cooperative).lower()}, "
-        launch += f"{grid}, {block}, {shared}"
-        text = text[:start] + launch + ("," if rest.lstrip()[:1] != ")" else "") + rest
+        while (start := text.find(opening)) >= 0:  # in each case of the dtypes
+            grid, rest = _first(text[start + len(opening) :])
+            block, rest = _first(rest)
+            shared, rest = _first(rest)
+            _, rest = _first(rest if launcher.cooperative else rest.replace(">>>(", ",", 1))  # the stream
+            launch = (
+                f"::cuffi::Packed<decltype(&{callee})>::launch({told}, {str(launcher.cooperative).lower()}, "
+            )
+            launch += f"{grid}, {block}, {shared}"
+            text = text[:start] + launch + ("," if rest.lstrip()[:1] != ")" else "") + rest
     return text
 
 
