@@ -17,7 +17,7 @@ from ...base.files import written_whole
 from ..data.sources import package
 from ..net.blob import Blob, BlobVec
 from ..stock import blobs_of, share_blob
-from ..stock.late_checks import raise_if_refused
+from ..stock._late_checks import raise_if_refused
 
 
 class Mirror:

@@ -14,7 +14,7 @@ from torch import nn
 
 from ...base import CaffeValueError
 from ...caffe_files.prototxt import number
-from .late_checks import refuse_later
+from ._late_checks import refuse_later
 
 Shape = tuple[int, ...]
 
@@ -118,7 +118,7 @@ class StockLayer(nn.Module):
 
     def check_rows_later(self, wrong: torch.Tensor, what: str) -> None:
         """As check_rows, but a call on a GPU does not wait for the answer: a later call raises the error
-        (late_checks.py). What the layer then computes must be safe with wrong values, too.
+        (_late_checks.py). What the layer then computes must be safe with wrong values, too.
         """
         if wrong.is_cuda and not _is_in_graph(wrong):
             refuse_later(wrong.any(), f"{self.layer_name}: {what}")

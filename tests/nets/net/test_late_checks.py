@@ -1,4 +1,4 @@
-"""Checks of values on a GPU that wait for nothing (cuffi/nets/stock/late_checks.py)."""
+"""Checks of values on a GPU that wait for nothing (cuffi/nets/stock/_late_checks.py)."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import torch
 from support.nets import draw, one_layer
 
 from cuffi.nets.forks.regions import _limits_of_items
-from cuffi.nets.stock import late_checks
+from cuffi.nets.stock import _late_checks as late_checks
 
 POOL = 'type: "ROIPooling" roi_pooling_param { pooled_h: 2 pooled_w: 2 }'
 
