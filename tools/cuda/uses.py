@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from .body import Body, walk
 from .outline import Function
@@ -61,7 +62,7 @@ class Variable:
         self.start, self.end = start, end  # where it is known
         self.stars: int | None = 0  # of a pointer; None of an array, a reference, a pointer to an array
         self.value = None  # the node by which it is initialised
-        self.declarator = None  # without the value
+        self.declarator: Any = None  # without the value
         self.statement = None  # the declaration
         self.region: int | None = None  # where a thread's own variable is declared
         self.changes: list = []  # nodes that change it; None: a use that is no known read
