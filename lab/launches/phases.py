@@ -86,7 +86,8 @@ STARTS = (
 NUMBER = (
     "const int id = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;"
     " const int count = blockDim.x * blockDim.y * blockDim.z, block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x"
-    " + blockIdx.x; const int place = block * count + id; const int total = 8192;\nint acc = 1; s[id] = 0; __syncthreads();"
+    " + blockIdx.x; const int place = block * count + id; const int total = 8192;\n"
+    " int acc = 1; s[id] = 0; __syncthreads();"
 )
 SHARED = (("__shared__ int s[1024];", 0), ("extern __shared__ int s[];", 4096))
 # Statements that declare {a}. What is behind the bar is known from then on: own, changing, array, pair, pointer.
@@ -164,7 +165,6 @@ class Writer:
             "uniform": ["n", "m"],
             "steps": [],
         }
-        self.whole = list(OWN)
         # Few kinds in one kernel: each that keeps it on fibres hides the others.
         self.declare = rng.sample(DECLARE, 6)
         self.change = rng.sample(CHANGE, 7)
@@ -209,13 +209,9 @@ class Writer:
 
     def fill(self, template: str, name: str) -> str:
         """A template with a value of its own in each place."""
-        rng, made = self.rng, template
-        for word, value in (("{e}", self.value), ("{m}", lambda: rng.choice(self.names["changing"]))):
-            while word in made:
-                if word == "{m}":
-                    made = made.replace(word, value())  # one variable in a statement
-                else:
-                    made = made.replace(word, value(), 1)
+        rng, made = self.rng, template.replace("{m}", self.pick("changing"))
+        while "{e}" in made:
+            made = made.replace("{e}", self.value(), 1)
         made = (
             made.replace("{k}", str(rng.randint(1, 3))).replace("{o}", rng.choice("+-^")).replace("{a}", name)
         )

@@ -1,7 +1,7 @@
 """Run kernels by a simulator that shares nothing with the toolkit (simulator.h), and compare the toolkit's numbers.
 
-Each kernel is run twice by the simulator, in two orders of its threads and blocks. If the numbers differ, it has a race,
-and is left out. The toolkit runs it as it chooses, and, if `fibres`, once more with a goto that keeps it on fibres.
+The simulator runs each kernel twice, in two orders of its threads and blocks. If the numbers differ, it has a race, and
+is left out. The toolkit runs it as it chooses, and, if `fibres`, once more with a goto that keeps it on fibres.
 """
 
 from __future__ import annotations

@@ -59,9 +59,9 @@ struct Thread {
   std::vector<char> stack;
   uint3 index;
   State state;
-  unsigned int mask = 0;     // the lanes that it waits for
+  unsigned int mask = 0;  // the lanes that it waits for
   uint64_t published = 0, received = 0;
-  int source = kNobody;      // of what it receives: a lane, or kVotes
+  int source = kNobody;  // of what it receives: a lane, or kVotes
   bool predicate = false;
 };
 
