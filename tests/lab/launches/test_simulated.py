@@ -22,7 +22,7 @@ def test_another_number_is_found():
     head = "#ifdef CAFFE_HOST_BACKEND\n#define MORE 1\n#else\n#define MORE 0\n#endif\n"
     outcome = Outcome()
     kernel = Kernel("more", "y[threadIdx.x] = x[threadIdx.x] + (threadIdx.x == 31 ? MORE : 0);")
-    Comparison("more", head, [kernel], fibres=False).run(random.Random(1), 1, outcome, ((32, 1, 1),))
+    Comparison("another", head, [kernel], fibres=False).run(random.Random(1), 1, outcome, ((32, 1, 1),))
     assert len(outcome.wrong) == 1 and "y[31] is " in outcome.wrong[0]
 
 
@@ -31,5 +31,5 @@ def test_a_race_is_the_generators_fault():
 
     outcome = Outcome()
     kernel = Kernel("racy", "y[0] = threadIdx.x;")
-    Comparison("racy", "", [kernel], fibres=False).run(random.Random(1), 1, outcome, ((32, 1, 1),))
+    Comparison("races", "", [kernel], fibres=False).run(random.Random(1), 1, outcome, ((32, 1, 1),))
     assert outcome.races == ["racy"] and not outcome.wrong
