@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from .text import as_written, of_hdf5, with_bytes
+
 # What `from numpy import *` brought: numpy's __all__ of 1.10 and 1.16, without divmod, which only 1.13 brought. Names
 # of builtins, such as max, min, round, abs and pow, came later.
 _NAMES = """
@@ -259,6 +261,8 @@ def _sequence(index):
 
 def item(owner, index):
     """`owner[index]`"""
+    if isinstance(owner, BaseException):  # e[0]
+        return owner.args[index]
     is_array = isinstance(owner, np.ndarray)
     if is_array and type(index) is list:
         index = _sequence(index)
@@ -277,7 +281,9 @@ def item(owner, index):
 def store(value, owner, index) -> None:
     """`owner[index] = value`"""
     if not isinstance(owner, np.ndarray):
-        owner[scalar(index) if isinstance(owner, list) else index] = value
+        if of_hdf5(owner):
+            value = as_written(value)
+        with_bytes(operator.setitem, owner, scalar(index) if isinstance(owner, list) else index, value)
         return
     if type(index) is list:
         index = _sequence(index)
