@@ -143,11 +143,26 @@ def parsed(text: str, path: str, others: int = 0) -> tuple[ast.Module, int]:
             tree = ast.parse(candidate, path)
             if not _prints_by_statement(tree) or "python3" in text.partition("\n")[0]:
                 language = 2 if new else _language(tree, text, _futures(tree)) or others
-                return (tree, 3) if language == 3 else (ast.parse(old, path), language)
+                if language == 3:
+                    return tree, 3
+                tree = ast.parse(old, path)
+                return (_of_statements(tree) if language == 2 else tree), language
             break
         except SyntaxError as error:
             new = new or error
     return _by_fissix(old, path, tree, new)
+
+
+def _of_statements(tree: ast.Module) -> ast.Module:
+    """A tree whose lines `print(a, b)` are statements, which write a tuple."""
+    if "print_function" in _futures(tree):
+        return tree
+    for node in ast.walk(tree):
+        call = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "print":
+            if len(call.args) != 1 and not call.keywords:
+                call.args = [ast.copy_location(ast.Tuple(call.args, ast.Load()), call)]
+    return tree
 
 
 def _by_fissix(text: str, path: str, tree: ast.Module | None, new: SyntaxError | None) -> tuple[ast.Module, int]:

@@ -77,6 +77,8 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         if several:
             node.value = self.call("__contours__", node.value, ast.Constant(count))
+        elif count and not isinstance(node.value, ast.Tuple | ast.List):
+            node.value = self.call("__each__", node.value)
         if len(node.targets) != 1:
             return node
         target = node.targets[0]
@@ -109,6 +111,9 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare):
         self.generic_visit(node)
+        for i, operation in enumerate(node.ops):
+            if isinstance(operation, ast.In | ast.NotIn) and isinstance(node.comparators[i], ast.Name | ast.Call):
+                node.comparators[i] = self.call("__within__", node.comparators[i])
         name = f"__{type(node.ops[0]).__name__}__"
         if len(node.ops) == 1 and name in OLD_BUILTINS:
             return self.call(name, node.left, node.comparators[0])

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .literals import as_bytes
+from .literals import as_bytes, as_text
 from .methods import attribute_of, method
 from .old_numpy import (
     OF_NUMPY,
@@ -31,8 +31,8 @@ from .old_numpy import (
     unequal,
 )
 from .order import by_order, compare, greatest, least, less
-from .printing import printed, shortened
-from .text import callee, each, ended, opened, set_attribute, text, until
+from .printing import printed, represented, shortened, shown
+from .text import callee, each, ended, opened, set_attribute, text, until, within
 
 # By ast's operator: the name of operator.iadd and the like.
 AUGMENTED = {"Add": "add", "Sub": "sub", "Mult": "mul", "Mod": "mod", "Pow": "pow", "FloorDiv": "floordiv",
@@ -67,7 +67,9 @@ def divide(a, b):
         a_divides = np.floor_divide if _is_whole(a) and _is_whole(b) else np.true_divide
         a_divides(a, typed(a, b)[1], out=a)
         return a
-    return divided(a, b)
+    if isinstance(a, OF_NUMPY) or isinstance(b, OF_NUMPY) or (_is_whole(a) and _is_whole(b)):
+        return divided(a, b)
+    return operator.itruediv(a, b)
 
 
 def divided_unsure(a, b):
@@ -96,7 +98,7 @@ def true(value) -> bool:
 _TYPES = (
     (int, lambda value: int(scalar(value))),
     (float, lambda value: float(scalar(value))),
-    (str, lambda value: str(shortened(value))),
+    (str, lambda value: as_text(bytes(value)) if isinstance(value, bytearray | memoryview) else shown(value)),
 )
 
 
@@ -170,6 +172,9 @@ def in_base(digits, before: str, today: int):
     """hex or oct, with Python 2's 0 and L."""
 
     def call(number):
+        own = getattr(type(number), f"__{digits.__name__}__", None)
+        if own is not None:
+            return own(number)
         number = operator.index(number)
         text = ("-" if number < 0 else "") + (before if number or before == "0x" else "") + digits(abs(number))[today:]
         return text if -sys.maxsize - 1 <= number <= sys.maxsize else f"{text}L"
@@ -183,14 +188,29 @@ def old_class(cls: type) -> type:
     for old, new in _RENAMED:
         if old in own and new not in own:
             setattr(cls, new, own[old])
+    if "__getslice__" in own:
+        setattr(cls, "__getitem__", _by_slices(own["__getslice__"], own.get("__getitem__")))
     if "__cmp__" in own:
         for name, compares in _COMPARES.items():
             if name not in own:
                 setattr(cls, name, compares)
-    if own.get("__hash__", 0) is None or ("__cmp__" in own and "__hash__" not in own):
-        if own.get("__hash__", 0) is None:
-            del cls.__hash__
+    if own.get("__hash__", 0) is None:
+        del cls.__hash__
     return cls
+
+
+def _by_slices(get_slice, get_item):
+    """__getitem__ of a class with __getslice__."""
+
+    def get(self, index):
+        if isinstance(index, slice) and index.step is None:
+            low = 0 if index.start is None else index.start
+            return get_slice(self, low, sys.maxsize if index.stop is None else index.stop)
+        if get_item is None:
+            raise TypeError(f"{type(self).__name__!r} object is not subscriptable")
+        return get_item(self, index)
+
+    return get
 
 
 _RENAMED = (("next", "__next__"), ("__nonzero__", "__bool__"), ("__div__", "__truediv__"), ("__rdiv__", "__rtruediv__"),
@@ -260,7 +280,12 @@ OLD_BUILTINS = {
     "chr": character,
     "ord": code_of,
     "bytes": str,
-    "buffer": lambda value, *_: memoryview(as_bytes(value) if isinstance(value, str) else value),
+    "StandardError": Exception,
+    "__within__": within,
+    "repr": represented,
+    "buffer": lambda value, offset=0, size=-1: memoryview(as_bytes(value) if isinstance(value, str) else value)[
+        offset : None if size < 0 else offset + size
+    ],
     "input": lambda prompt="": evaluated(input(prompt), sys._getframe(1).f_globals, sys._getframe(1).f_locals),
     "oct": in_base(oct, "0", 2),
     "hex": in_base(hex, "0x", 2),

@@ -229,9 +229,9 @@ def _math(module: types.ModuleType) -> Library:
     plain = {n: old_numpy.numeric(f) for n, f in vars(module).items() if callable(f) and n[:1] != "_"}
 
     def whole(function):
-        return old_numpy.numeric(lambda x: float(function(x)))
+        return old_numpy.numeric(lambda x: float(function(float(x))))
 
-    return Library(module, plain | {"floor": whole(module.floor), "ceil": whole(module.ceil)})
+    return Library(module, plain | {"floor": whole(np.floor), "ceil": whole(np.ceil)})
 
 
 # ------------------------------------------------------------------------------------------------ others
@@ -297,6 +297,12 @@ def _yaml(module: types.ModuleType) -> Library:
     return Library(module, {"load": lambda text, Loader=module.FullLoader: module.load(text, Loader)})
 
 
+def _table(old: str, new: str) -> str:
+    """string.maketrans"""
+    changed = dict(zip(map(ord, old), new, strict=True))
+    return "".join(changed.get(code, chr(code)) for code in range(256))
+
+
 def _string(module: types.ModuleType) -> Library:
     """string.replace(text, ...) for text.replace(...)."""
     old = {n: functools.partial(getattr, str)(n) for n in dir(str) if not n.startswith("_") and n != "join"}
@@ -305,6 +311,7 @@ def _string(module: types.ModuleType) -> Library:
         "letters": module.ascii_letters,
         "atoi": int,
         "atof": float,
+        "maketrans": _table,
     }
     return Library(module, old | {"lowercase": module.ascii_lowercase, "uppercase": module.ascii_uppercase})
 
@@ -378,6 +385,7 @@ LIBRARIES = {
     "runpy": _old({"run_path": old_modules.run_path}),
     "csv": _old(old_modules.CSV),
     "struct": _old(old_modules.STRUCT),
+    "hmac": _old({"new": old_modules.new_hmac}),
     "json": _old(old_modules.json_names),
     "types": _old(old_modules.TYPES),
     "base64": _old(_base64),

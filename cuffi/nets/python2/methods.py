@@ -9,6 +9,7 @@ import functools
 import io
 import string
 from collections.abc import Callable, ItemsView, KeysView, ValuesView
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,14 @@ def _write(owner, method):
     return method
 
 
+def _communicate(owner, method):
+    """Popen.communicate(text)"""
+    streams = (owner.stdin, owner.stdout, owner.stderr) if hasattr(owner, "stdin") else ()
+    if any(isinstance(stream, io.TextIOBase) for stream in streams):
+        return method
+    return lambda input=None, *args: method(as_bytes(input) if isinstance(input, str) else input, *args)
+
+
 def _binary(_, method):
     """A method that gives binary data."""
     return lambda *args, **named: characters(method(*args, **named))
@@ -150,6 +159,7 @@ CHANGED: dict[str, Callable] = {
     "items": _listed,
     "read": _read,
     "write": _write,
+    "communicate": _communicate,
     "recv": _binary,
     "digest": _binary,
     "tobytes": _binary,
@@ -264,6 +274,12 @@ def _value(dataset):
     return dataset[()]
 
 
+def _function(owner):
+    if not isinstance(owner, FunctionType):
+        raise AttributeError
+    return owner
+
+
 # Old attributes, by name, for objects that no longer have them.
 ATTRIBUTES: dict[str, Callable] = {
     "message": _message,
@@ -274,8 +290,8 @@ ATTRIBUTES: dict[str, Callable] = {
     "func_doc": _named("__doc__"),
     "func_globals": _named("__globals__"),
     "func_dict": _named("__dict__"),
-    "im_func": _named("__func__"),
-    "im_self": _named("__self__"),
+    "im_func": lambda owner: getattr(owner, "__func__", None) or _function(owner),
+    "im_self": lambda owner: getattr(owner, "__self__", None),
     "im_class": lambda owner: type(owner.__self__),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import csv
 import hashlib
+import hmac
 import importlib
 import importlib.util
 import os
@@ -34,9 +35,9 @@ def import_module(name: str, package: str | None = None):
     names, built_ins = _caller()
     level = len(name) - len(name.lstrip("."))
     if level:
-        names = {"__package__": package or names.get("__package__"), "__name__": package}
-        built_ins["__import__"](name[level:], names, None, ("*",), level)
-        return sys.modules[importlib.util.resolve_name(name, names["__package__"])]
+        package = package or names.get("__package__") or ""
+        inner = f"{built_ins['__tree__'].name}.{package}"
+        return importlib.import_module(name, inner if inner in sys.modules else package)
     return built_ins["__import__"](name, names, None, ("*",), 0)
 
 
@@ -163,6 +164,11 @@ def _status(command: str) -> tuple[int, str]:
     output = text(done.stdout)
     code = done.returncode
     return (code << 8 if code >= 0 else -code), output[:-1] if output.endswith("\n") else output
+
+
+def new_hmac(key, msg=None, digestmod="md5"):
+    """hmac.new"""
+    return hmac.new(_packed(key), _packed(msg), digestmod)
 
 
 COMMANDS: dict[str, Any] = {"getstatusoutput": _status, "getoutput": lambda command: _status(command)[1]}

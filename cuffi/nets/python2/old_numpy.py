@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .literals import as_bytes
 from .text import as_written, of_hdf5, with_bytes
 
 # What `from numpy import *` brought: numpy's __all__ of 1.10 and 1.16, without divmod, which only 1.13 brought. Names
@@ -306,10 +307,20 @@ def augment(owner, index, change, value) -> None:
 
 def equal(a, b):
     """`a == b`: False for arrays of unlike shapes, and for an array and None or text, as until 1.25."""
+    if type(a) is str and type(b) is str:
+        return a == b or _same_bytes(a, b)
     return _compared(a, b, np.False_, operator.eq)
 
 
+def _same_bytes(a: str, b: str) -> bool:
+    """Are these one string of Python 2, which one of them has byte by byte?"""
+    return not a.isascii() and not b.isascii() and as_bytes(a) == as_bytes(b)
+
+
 def unequal(a, b):
+    """`a != b`"""
+    if type(a) is str and type(b) is str:
+        return a != b and not _same_bytes(a, b)
     return _compared(a, b, np.True_, operator.ne)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import re
 import sys
 import weakref
 from typing import Any
@@ -21,6 +22,26 @@ class _Short(float):
 def shortened(value):
     """The value, with Python 2's text if it is a float."""
     return _Short(value) if type(value) is float else value
+
+
+_NOT_ASCII = re.compile(r"\\udc([89a-f][0-9a-f])|[^\x00-\x7f]+")
+
+
+def represented(value) -> str:
+    """repr(value): bytes above 127 as `\\xff`."""
+    if type(value) in (set, frozenset):
+        return f"{type(value).__name__}({represented(list(value)) if value else ''})"
+    text = builtins.repr(value)
+    if text.isascii() and "\\udc" not in text:
+        return text
+    return _NOT_ASCII.sub(
+        lambda found: f"\\x{found[1]}" if found[1] else "".join(f"\\x{byte:02x}" for byte in as_bytes(found[0])), text
+    )
+
+
+def shown(value) -> str:
+    """str(value)"""
+    return represented(value) if type(value) in (list, tuple, dict, set, frozenset) else str(shortened(value))
 
 
 # Files whose last print ended with a comma: the next one writes a blank first.
@@ -50,7 +71,7 @@ def printed(*values, file=None, continues: bool = False, **named) -> None:
     """
     file = sys.stdout if file is None else file
     if named:
-        return builtins.print(*map(shortened, values), file=file, **named)
+        return builtins.print(*map(shown, values), file=file, **named)
     try:
         continued = file in _continued
         forget_comma(file)
@@ -58,7 +79,7 @@ def printed(*values, file=None, continues: bool = False, **named) -> None:
         continued = False
     text = ""
     for value in values:
-        one = str(shortened(value))
+        one = shown(value)
         text += " " + one if continued else one
         continued = not (isinstance(value, str) and one[-1:].isspace() and one[-1:] != " ")
     _write(file, text if continues else f"{text}\n")

@@ -188,15 +188,24 @@ class _Hoisted(ast.NodeTransformer):
 
     def visit_ListComp(self, node: ast.ListComp):
         name = self.names.named()
-        append = ast.Call(ast.Attribute(ast.Name(name, ast.Load()), "append", ast.Load()), [node.elt], [])
-        body: list[ast.stmt] = [ast.Expr(append)]
+        before, elt = self._inside(node.elt)
+        append = ast.Call(ast.Attribute(ast.Name(name, ast.Load()), "append", ast.Load()), [elt], [])
+        body: list[ast.stmt] = [*before, ast.Expr(append)]
         for loop in reversed(node.generators):
             for test in reversed(loop.ifs):
-                body = [ast.If(test, body, [])]
-            body = [ast.For(loop.target, loop.iter, body, [])]
+                before, test = self._inside(test)
+                body = [*before, ast.If(test, body, [])]
+            before, iterable = self._inside(loop.iter)
+            body = [*before, ast.For(loop.target, iterable, body, [])]
         made = [ast.Assign([ast.Name(name, ast.Store())], ast.List([], ast.Load())), *body]
         self.before += [ast.fix_missing_locations(ast.copy_location(one, node)) for one in made]
         return ast.copy_location(ast.Name(name, ast.Load()), node)
+
+    def _inside(self, node: ast.expr) -> tuple[list[ast.stmt], ast.expr]:
+        """What makes the lists in a part of a list, and the part."""
+        lists = _Hoisted(self.names)
+        node = lists.visit(node)
+        return lists.before, node
 
 
 def _always(values: list[ast.expr]) -> ast.expr:

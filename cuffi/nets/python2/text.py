@@ -112,6 +112,11 @@ def each(values, unpacks: bool = False):
     return _texts(values, unpacks)
 
 
+def within(values):
+    """What `in` searches: the lines of a file of bytes are text."""
+    return each(values) if isinstance(values, io.BufferedIOBase) else values
+
+
 def _texts(values, unpacks: bool):
     for value in values:
         yield text(tuple(value) if unpacks and isinstance(value, np.void) else value)
@@ -143,9 +148,9 @@ def ended(generator):
 # ------------------------------------------------------------------------------------------------- calls
 
 # What a function says that wanted bytes.
-_WANTED = re.compile(r"bytes|buffer|not '?str'?\b|[Uu]nicode|encoded before|without an encoding|bad argument type")
+_WANTED = re.compile(r"bytes|buffer|not '?str'?\b|[Uu]nicode|encoded before|use a str|without an encoding|bad argument type")
 # Modules in Python whose functions refuse text before they do anything.
-_REFUSE_FIRST = {"base64", "hmac", "hashlib", "gzip", "bz2", "lzma", "tempfile", "subprocess", "zipfile", "urllib", "PIL",
+_REFUSE_FIRST = {"base64", "hmac", "hashlib", "gzip", "bz2", "lzma", "tempfile", "zipfile", "urllib", "PIL",
                  "codecs", "binascii", "quopri", "_compression", "h5py", "lmdb", "google", "None"}  # fmt: skip
 
 
@@ -207,19 +212,23 @@ def _encoded(args: tuple, named: dict[str, Any]):
 # ------------------------------------------------------------------------------------------------- files
 
 
-class _Written(io.BufferedWriter):
+class _AcceptsText:
     """A file that was opened as binary, which also accepts text."""
 
     def write(self, data):
-        return super().write(as_bytes(data) if isinstance(data, str) else data)
+        return super().write(as_bytes(data) if isinstance(data, str) else data)  # ty: ignore[unresolved-attribute]
 
     def writelines(self, lines):
         for line in each(lines):
             self.write(line)
 
 
-class _ReadAndWritten(io.BufferedRandom):
-    write, writelines = _Written.write, _Written.writelines
+class _Written(_AcceptsText, io.BufferedWriter):
+    pass
+
+
+class _ReadAndWritten(_AcceptsText, io.BufferedRandom):
+    pass
 
 
 class TextFile(io.TextIOWrapper):
