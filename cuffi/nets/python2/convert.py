@@ -95,16 +95,16 @@ def compiled(path: Path, others: int = 0) -> Source:
         return source(tree, str(path), language)
 
 
-def source(tree: ast.Module, path: str, language: int) -> Source:
-    """The code of a tree, in that language (0: undecided, which runs as Python 2)."""
+def source(tree: ast.Module, path: str, language: int, is_part: bool = False) -> Source:
+    """The code of a tree, in that language (0: undecided, which runs as Python 2). `is_part`: of a notebook."""
     futures = _futures(tree)
     if language != 3:
-        tree = _old(tree, "division" not in futures, "print_function" not in futures)
+        tree = _old(tree, "division" not in futures, "print_function" not in futures, is_part)
     return Source(language, "absolute_import" in futures, compile(tree, path, "exec", dont_inherit=True))
 
 
-def _old(tree: Any, divides: bool, prints: bool = True) -> Any:
-    tree = Expressions(divides, prints).visit(scoped(Literals().visit(tree)))
+def _old(tree: Any, divides: bool, prints: bool, is_part: bool) -> Any:
+    tree = Expressions(divides, prints).visit(scoped(Literals().visit(tree), is_part))
     return ast.fix_missing_locations(tree)
 
 
@@ -130,7 +130,7 @@ def converted(text: str, mode: str, divides: bool, name: str = "<string>") -> Co
             if not isinstance(first, ast.Expr):
                 raise
             tree = ast.Expression(first.value)
-    return compile(_old(tree, divides), name, mode, dont_inherit=True)
+    return compile(_old(tree, divides, True, True), name, mode, dont_inherit=True)
 
 
 def parsed(text: str, path: str, others: int = 0) -> tuple[ast.Module, int]:

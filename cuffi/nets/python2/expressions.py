@@ -86,7 +86,7 @@ class Expressions(ast.NodeTransformer):
             self.caught.add(target.id)
         if isinstance(target, ast.Subscript):
             stored = self.call("__store__", node.value, target.value, _indexed(target.slice))
-        elif isinstance(target, ast.Attribute) and not isinstance(node.value, ast.Constant):
+        elif isinstance(target, ast.Attribute) and not _is_number(node.value):
             stored = self.call("__set__", node.value, target.value, ast.Constant(target.attr))
         else:
             return node

@@ -199,7 +199,7 @@ class _Shell:
         """Run a cell."""
         self.language = language
         with quiet():
-            code = source(node, self.place(cell), language)
+            code = source(node, self.place(cell), language, is_part=True)
         self.tree.execute(code, self.names)
 
     def text(self, text: str) -> None:

@@ -14,9 +14,13 @@ _RUN_TEXT = {"eval", "execfile", "exec"}
 _FUNCTIONS = (ast.FunctionDef, ast.Lambda)
 
 
-def scoped(tree: ast.AST) -> ast.AST:
-    """The tree, with the scopes of Python 2."""
-    return _Comprehensions(tree).visit(_Statements().visit(tree))
+def scoped(tree: ast.AST, is_part: bool = False) -> ast.AST:
+    """The tree, with the scopes of Python 2.
+
+    Args:
+        is_part: other code uses this code's names: a notebook's cell, a text that is run.
+    """
+    return _Comprehensions(tree, is_part).visit(_Statements().visit(tree))
 
 
 class _Statements(ast.NodeTransformer):
@@ -85,10 +89,10 @@ class _Comprehensions(ast.NodeTransformer):
     is made by a loop before the statement.
     """
 
-    def __init__(self, tree: ast.AST):
+    def __init__(self, tree: ast.AST, is_part: bool):
         self.count, self.in_own, self.in_class = 0, False, False
         self.uses = _uses(tree)
-        self.reads_all = any(map(_reads_names, ast.walk(tree)))
+        self.reads_all = is_part or any(map(_reads_names, ast.walk(tree)))
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.Lambda):
         node.args = self.visit(node.args)

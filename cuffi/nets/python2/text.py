@@ -33,7 +33,7 @@ def _of_array(array: np.ndarray) -> np.ndarray:
 
 def _of_list(values: list) -> list:
     first = values[0] if values else None
-    if isinstance(first, bytes | tuple | np.ndarray) and text(first) is not first:
+    if isinstance(first, bytes | np.str_ | tuple | np.ndarray) and text(first) is not first:
         return [text(value) for value in values]
     return values
 
@@ -50,6 +50,7 @@ def _same(a, b) -> bool:
 _MAKE: dict[type, Callable] = {
     bytes: as_text,
     np.bytes_: as_text,
+    np.str_: str,
     tuple: _of_tuple,
     list: _of_list,
     np.ndarray: _of_array,
@@ -105,7 +106,7 @@ def each(values, unpacks: bool = False):
         unpacks: the loop unpacks its items: a row of a table becomes a tuple.
     """
     kind = type(values)
-    if kind in _WITHOUT_BYTES or (isinstance(values, np.ndarray) and values.dtype.kind not in "SOV"):
+    if kind in _WITHOUT_BYTES or (isinstance(values, np.ndarray) and values.dtype.kind not in "SUOV"):
         return values
     if not hasattr(kind, "__iter__") or hasattr(kind, "keys") or _is_users(kind) or _is_users_generator(values):
         return values

@@ -190,9 +190,36 @@ FORMS: list[tuple[str, dict[str, list[str]]]] = [
 ]  # fmt: skip
 
 
+# With libraries: what numpy 1.16.6, h5py 2.10, lmdb 0.98, protobuf 3.17 and Pillow 6.2.2 gave.
+OF_LIBRARIES = [
+    "import numpy as np\nopen('o','w').write('a 1\\nbc 2\\n')\nx = np.loadtxt('o', dtype=str)\nprint x[0][0] == 'a', x[1][0] + '!', '%s' % x[1,0], list(x[:,0])",
+    "import numpy as np\nopen('o','w').write('a 1\\nbc 2\\n')\nx = np.loadtxt('o', dtype={'names': ('n','v'), 'formats': ('S5','i4')})\nprint x['n'][0] == 'a', x[1]['n'] + '!', x['v'].sum()\nfor n, v in x: print n, v, n == 'bc'",
+    "import numpy as np\nopen('o','w').write('a 1\\nbc 2\\n')\nx = np.genfromtxt('o', dtype=None)\nprint x[0][0] == 'a', x[1][1]",
+    "import numpy as np\nopen('o','w').write('a,1\\nbc,2\\n')\nx = np.genfromtxt('o', delimiter=',', dtype='S5')\nprint x[0][0] == 'a', x[1][0].split('c')",
+    "import numpy as np\nopen('o','wb').write('a 1\\nbc 2\\n')\nx = np.loadtxt(open('o', 'rb'), converters={0: lambda s: len(s)})\nprint x",
+    "import numpy as np\nx = np.array(['a', 'bc'])\nprint x[0] == 'a', x == 'a', x[1].upper(), sorted(x), 'bc' in x, x.tolist(), x.shape",
+    "import numpy as np\nx = np.array(['a', 'bc'], dtype='S2')\nfor s in x: print s == 'a', s + '!', {'a': 1}.get(s)\nprint [s for s in x], x[x == 'a'], np.unique(x), x.tostring() == 'a\\x00bc'",
+    "import numpy as np\nx = np.zeros(2, dtype=[('n', 'S4'), ('v', 'f4')])\nx['n'] = ['a', 'bcde']\nx[0]['v'] = 2\nx[1] = ('q', 3)\nprint x['n'][1], x[0]['n'] == 'a', x['v'], x['n'].tolist()",
+    "import numpy as np\nx = np.arange(4, dtype=np.uint8)\ns = x.tostring()\nprint len(s), ord(s[3]), np.fromstring(s, dtype=np.uint8), np.frombuffer(s, np.uint8)[2]\ny = np.array([200, 255, 195, 169], np.uint8).tostring()\nprint len(y), [ord(c) for c in y], np.fromstring(y, np.uint8).tolist(), np.fromstring(y[1:3], 'u1').tolist()",
+    "import numpy as np\nnp.savetxt('o', np.array(['a','b']), fmt='%s')\nprint repr(open('o').read())\nnp.savetxt(open('p', 'wb'), [[1.5, 2]], fmt='%.1f')\nprint repr(open('p','rb').read())",
+    "import numpy as np\nnp.save(open('o.npy', 'wb'), np.arange(3)); print np.load(open('o.npy', 'rb')), np.load('o.npy')\nnp.savez('o.npz', names=np.array(['a','b'])); print np.load('o.npz')['names'][1] == 'b', np.load('o.npz').keys()",
+    "import numpy as np\nopen('o','wb').write('\\x01\\x00\\x02\\x00')\nprint np.fromfile('o', np.int16), np.fromfile(open('o','rb'), dtype='<i2')\nf = open('o', 'rb'); print np.fromstring(f.read(2), np.int16), np.frombuffer(f.read(), np.int16)",
+    "import numpy as np, struct\nopen('o', 'wb').write(struct.pack('>IIII', 2051, 2, 2, 2) + ''.join(map(chr, [0, 50, 100, 150, 200, 250, 128, 195])))\nf = open('o', 'rb')\nmagic, n, r, c = struct.unpack('>IIII', f.read(16))\nd = np.fromstring(f.read(), dtype=np.uint8).reshape(n, r, c)\nprint magic, d.tolist()\nf.seek(16); print [ord(f.read(1)) for i in range(8)]\nf.seek(16); print [struct.unpack('B', f.read(1))[0] for i in range(8)]",
+    "import numpy as np\nopen('o', 'wb').write('PIEH' + np.array([2, 1], np.int32).tostring() + np.array([1.5, 2, -3, 4], np.float32).tostring())\nf = open('o', 'rb')\ntag = f.read(4)\nprint tag == 'PIEH', np.fromfile(f, np.int32, 2), np.fromfile(f, np.float32)",
+    "import numpy as np, cPickle\nx = {'data': np.arange(4), 'names': ['a', 'b']}\ncPickle.dump(x, open('o', 'wb'))\ny = cPickle.load(open('o', 'rb'))\nprint y['data'], y['names'], sorted(y.keys())",
+    "import numpy as np\nx = np.chararray((2,), itemsize=3) if 0 else np.core.defchararray.add(np.array(['a', 'b']), 'x')\nprint x[0] == 'ax'",
+    "import h5py, numpy as np\nf = h5py.File('o.h5', 'w')\nf['n'] = np.array(['AA', 'B'])\nf.create_dataset('m', data=np.array(['x', 'yz'], dtype='S2'))\ng = f.create_group('g'); g['k'] = np.array(['q']); f.attrs['name'] = 'net'; f.attrs['names'] = np.array(['a', 'b']); f['s'] = 'scalar'\nf.create_dataset('l', data=['u', 'v'])\nf.close()\nf = h5py.File('o.h5', 'r')\nprint map(str, sorted(f.keys())), f['n'][0] == 'AA', f['n'][:][1] + '!', f['m'].value[1], f['g/k'][0], f['g']['k'][:].tolist(), f.attrs['name'] == 'net', f.attrs['names'][1], f['s'].value == 'scalar', f['l'][0] + f['l'][1]\nfor n in f['n']: print n, n == 'B'\nprint [n for n in f['m']], map(str, f['n'][:]), dict(zip(f['n'], f['m'])), list(f['n'])\nprint f['n'][:].tolist(), np.array(f['n']) == 'AA', 'AA' in f['n'][...], [str(x) for x in f['n'].value]",
+    "import h5py, numpy as np\nf = h5py.File('o.h5')\nd = f.create_dataset('v', (2,), dtype=h5py.special_dtype(vlen=str))\nd[0] = 'one'; d[1] = 'two'\nf.close()\nf = h5py.File('o.h5', 'r')\nprint f['v'][0] == 'one', f['v'][:][1] + '!', f['v'].value[0].upper(), [x for x in f['v']], f['v'][:] == 'two'",
+    "import lmdb\ne = lmdb.open('l', map_size=1<<20)\nwith e.begin(write=True) as t:\n    for i in range(3): t.put('%08d_x' % i, 'value%d' % i)\n    print t.get('00000001_x') == 'value1', t.get('none'), t.get('none', 'd'), t.replace('00000002_x', 'v') , t.delete('00000002_x')\nwith e.begin() as t:\n    c = t.cursor()\n    print c.first(), c.key() == '00000000_x', c.value(), c.item(), c.set_key('00000001_x'), c.next(), c.key()\n    print [k for k, v in c], [k.split('_')[0] for k in t.cursor().iternext(values=False)], dict(t.cursor())['00000000_x'], list(t.cursor())\n    for k, v in t.cursor().iterprev(): print k + v\n    for i, (k, v) in enumerate(t.cursor()): print i, k == '00000001_x'\n    print map(len, t.cursor().iternext(keys=False)), c.set_range('00000001'), c.key(), zip(t.cursor(), 'ab')",
+    'from google.protobuf import descriptor_pb2 as d\nm = d.FileDescriptorProto(name=\'a\')\ns = m.SerializeToString()\nn = d.FileDescriptorProto(); n.ParseFromString(s)\nprint len(s), n.name == \'a\', d.FileDescriptorProto.FromString(s).name, repr(s)\no = d.UninterpretedOption()\no.string_value = \'a\\xff\\x00\'\nprint o.string_value == \'a\\xff\\x00\', len(o.string_value), repr(o.SerializeToString())\np = d.UninterpretedOption(string_value=\'\\x01\\xc3\\xa9\'); print repr(p.string_value), p.HasField(\'string_value\')\nq = d.UninterpretedOption(); q.MergeFromString(p.SerializeToString()); print q == p\nfrom google.protobuf import text_format\nprint text_format.MessageToString(m).strip()\ntext_format.Merge(\'name: "b"\', m); print m.name\nopen(\'o\', \'wb\').write(m.SerializeToString()); m.ParseFromString(open(\'o\', \'rb\').read()); print m.name, str(m).strip()',
+    "from PIL import Image\nimport StringIO, numpy as np, io\na = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)\nim = Image.fromarray(a)\ns = StringIO.StringIO(); im.save(s, 'PNG'); d = s.getvalue()\nprint d[1:4], len(d) > 50, np.asarray(Image.open(StringIO.StringIO(d))).tolist() == a.tolist(), np.asarray(Image.open(io.BytesIO(d))).shape\nopen('o.png', 'wb').write(d); print np.asarray(Image.open('o.png')).sum(), np.asarray(Image.open(open('o.png', 'rb'))).sum()\nraw = im.tobytes(); print len(raw), [ord(c) for c in raw][:3], np.asarray(Image.frombytes('RGB', (2, 2), raw)).sum()",
+    "import numpy as np\nprint np.array([1, 2, 3]) / 2, np.float32(1) / 3 > 0.3, '%d' % np.array([3]), np.array(['1', '2']).astype(int).sum(), map(int, np.array(['1','2']))",
+]  # fmt: skip
+
+
 def programs() -> list[str]:
     """All programs."""
-    made = []
+    made = list(OF_LIBRARIES)
     for form, places in FORMS:
         for values in itertools.product(*places.values()):
             text = form

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import re
 import sys
 
 import pytest
@@ -27,6 +28,9 @@ def printed(folder, text: str) -> str:
 
 @pytest.mark.parametrize("text", PRINTED)
 def test_a_program_prints_what_python_2_7_printed(text, tmp_path, monkeypatch):
+    for name in ("h5py", "lmdb", "PIL"):
+        if re.search(rf"(import|from) .*\b{name}\b", text):
+            pytest.importorskip(name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     assert printed(tmp_path, text) == PRINTED[text]
