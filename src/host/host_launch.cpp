@@ -1086,6 +1086,15 @@ bool may_spin() {
   if (++spins % 1024 == 0) spin();
   return true;
 }
+bool may_wait() {
+  may_spin();
+  race_finder.waits(true);
+  return true;
+}
+bool waited(bool is) {
+  race_finder.waits(false);
+  return is;
+}
 void memory_made(const void* memory, size_t bytes) { RaceFinder::made(memory, bytes); }
 void memory_set(const void* memory, size_t bytes, const void* from) { RaceFinder::set(memory, bytes, from); }
 void memory_freed(const void* memory) { RaceFinder::freed(memory); }
