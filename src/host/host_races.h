@@ -28,7 +28,8 @@
 // lock step of a warp is of these, and code without its barrier. Threads do not share their stacks, and blocks do not
 // share shared memory.
 //
-// Four more mistakes are told: a read of memory of cudaMalloc() or of shared memory that nothing has written; a write to
+// More mistakes are told: a shuffle, a vote or a barrier of a warp whose mask does not name the caller, or a value of a lane
+// that takes no part; a read of memory of cudaMalloc() or of shared memory that nothing has written; a write to
 // a __constant__ variable; a barrier that threads of the block skip because they have ended; a fault.
 //
 // Settings: CAFFE_RACES names the log, CAFFE_RACES_MEGABYTES is the most memory of the shadow (2048), CAFFE_RACES_BLOCKS
@@ -60,6 +61,7 @@ struct RaceFinder {
   void fence() {}
   void waits(bool) {}
   void read_from_no_lane(int, const void*) {}
+  void not_in_mask(unsigned int, const void*) {}
   void thread_ended(int) {}
   void barrier_skipped(int, int, const void*) {}
   void fault(const void*, const char*) {}
@@ -191,6 +193,11 @@ class RaceFinder : Order {
     common().turn.compare_exchange_strong(own, nullptr);
   }
 
+  // A shuffle, vote or barrier of this thread, called at `pc`, has a mask without the thread.
+  void not_in_mask(unsigned int mask, const void* pc) {
+    tell("lane", offset_of(pc), "lane %d calls with the mask %#x, which does not name it", thread_ % 32,
+         mask);
+  }
   // A shuffle of this thread, called at `pc`, reads from a lane that takes no part in it.
   void read_from_no_lane(int lane, const void* pc) {
     pause();
