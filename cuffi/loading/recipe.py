@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from ..backends import BACKENDS
+from ..base.compiler import cxx
 from ..runtime import CaffeTypeError, CaffeValueError, backends_here
 from . import cache, private, races, toolkit
 from .cache import Entry
@@ -163,7 +164,7 @@ def settings_for(
     arch = _architectures() if arch == "native" else arch
     settings = {name: os.environ.get(name, "") for b in BACKENDS.values() for name in b.settings}
     settings |= further or {}
-    settings |= {"CXX": settings["CXX"] or "g++", "NVCC": toolkit.find_nvcc(), "ARCH": arch or "all-major"}
+    settings |= {"CXX": cxx(settings["CXX"]), "NVCC": toolkit.find_nvcc(), "ARCH": arch or "all-major"}
     settings["HOST_ARCH"] = settings["HOST_ARCH"] or "native"
     if backends is None:
         chosen = tuple(b.name for b in backends_here() if b.on_host or (settings[b.compiler] and arch))

@@ -17,6 +17,7 @@ from .backends import BACKENDS, Backend
 from .package import OWN, PACKAGE, ROOT
 
 shell = package_module("base/shown").command
+compiler = package_module("base/compiler")
 
 _DEFAULT = re.compile(r"^(\w+) *\?= *(.*?) *$", re.M)
 # They compile C++, and link without its library.
@@ -65,7 +66,7 @@ class Settings:
         known = defaults()
         value = {name: values.get(name, default) for name, default in known.items()}
         self.arguments = {name: text for name, text in values.items() if name not in known and text}
-        self.cxx = command(value["CXX"], "CXX")
+        self.cxx = command(compiler.cxx(value["CXX"]) if value["CXX"].strip() else "", "CXX")
         self.cuda_home = value["CUDA_HOME"]
         self.wanted_nvcc = value["NVCC"].strip()
         self.arch = self._words(value["ARCH"], "ARCH")
@@ -174,7 +175,7 @@ class Settings:
         values |= {"UNSHARED": self._unshared(), **self._shared()}
         values["ENVIRONMENT"] = " ".join(f"{n}={os.environ[n]}" for n in _OF_COMPILERS if os.environ.get(n))
         if "cuda" in self.backends:
-            values |= architectures.options(self.nvcc, self.arch)
+            values |= architectures.options(self.nvcc, self.arch) | find_nvcc.options(self.nvcc)
         escaped = {name: text.replace("$", "$$").replace("#", r"\#") for name, text in values.items()}
         return [f"{name} := {text}" for name, text in escaped.items()]
 
@@ -244,7 +245,7 @@ def command(text: str, setting: str) -> str:
     except ValueError:
         words = []
     if not words or "\n" in text or not shutil.which(words[0]):
-        needed = ": building a layer needs a C++ compiler" if setting == "CXX" else ""
+        needed = ": building a layer needs a C++ compiler, g++ or clang++" if setting == "CXX" else ""
         raise Refused(f"{setting}={folders.shown(text)}: there is no such program{needed}")
     if alone := _C_COMPILER.fullmatch(os.path.basename(words[0])):
         better = {"gcc": "g++", "clang": "clang++"}.get(alone[1], "c++") + (alone[2] or "")
