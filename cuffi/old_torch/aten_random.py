@@ -37,7 +37,8 @@ def _taken(generator: torch.Generator, count: int) -> int:
     """
     words = _words_taken(generator)
     if words is None:
-        return torch.empty((), dtype=torch.int64).random_(0, FAR, generator=generator).item() // 4 * 4 + FAR
+        drawn = torch.empty((), dtype=torch.int64).random_(0, FAR, generator=generator)
+        return int(drawn.item()) // 4 * 4 + FAR
     torch.empty(min(count // 4, MOST_WORDS), dtype=torch.int32).random_(generator=generator)
     return 4 * words
 
@@ -52,7 +53,7 @@ def _words_taken(generator: torch.Generator) -> int | None:
     if left == 1 and taken == 0:
         return 0
     same = torch.equal(state[STATE : STATE + 8 * WORDS], _first_words(generator.initial_seed()))
-    return taken if same and left == WORDS - taken + 1 else None
+    return int(taken) if same and left == WORDS - taken + 1 else None
 
 
 @functools.lru_cache(maxsize=16)
