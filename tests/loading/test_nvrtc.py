@@ -211,16 +211,44 @@ def test_the_current_stream_and_graphs():
     assert torch.equal(z, x.clamp(0, 6))
 
 
-def test_a_launcher_in_compiled_code():
-    m, x = loaded("relu6", RELU6), gpu(1000) * 6
+DIFF = (
+    RELU6
+    + """
+template <typename Dtype> __global__ void relu6_diff(const int n, const Dtype* in, const Dtype* dy, Dtype* dx) {
+  CUDA_KERNEL_LOOP(i, n) { dx[i] = in[i] > 0 && in[i] < 6 ? dy[i] : Dtype(0); } }"""
+)
 
-    @torch.compile(fullgraph=True)
-    def compiled(x):
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_an_operator_with_its_gradient(compiled):
+    m = loaded("relus", DIFF)
+
+    @cuffi.operator(m.layer)
+    def relu6_diff(x: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
+        dx = torch.empty_like(x)
+        m.relu6_diff(x.numel(), x, dy, dx)
+        return dx
+
+    @cuffi.operator(m.layer)
+    def relu6(x: torch.Tensor) -> torch.Tensor:
         y = torch.empty_like(x)
-        m.relu6_kernel(x.numel(), x, y)
-        return y + 1
+        m.relu6(x.numel(), x, y)
+        return y
 
-    assert torch.equal(compiled(x), x.clamp(0, 6) + 1)
+    @relu6.backward(save=lambda ctx, inputs, y: ctx.save_for_backward(inputs[0]))
+    def _(ctx, dy):
+        return relu6_diff(ctx.saved_tensors[0], dy)
+
+    def loss(x):
+        return (relu6(x) * 2).sum()
+
+    run = torch.compile(loss, fullgraph=True) if compiled else loss
+    for _ in range(4):  # the last ones go by plans
+        x = gpu(1000) * 6
+        x.requires_grad_()
+        run(x).backward()
+        inside = (x > 0) & (x < 6)
+        assert torch.equal(x.grad, 2 * inside.to(x.dtype))
 
 
 def test_a_thread_without_a_context():
