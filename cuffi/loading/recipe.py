@@ -14,7 +14,7 @@ import torch
 from ..backends import BACKENDS
 from ..base.compiler import cxx
 from ..runtime import CaffeTypeError, CaffeValueError, backends_here
-from . import cache, call_extension, private, races, toolkit
+from . import cache, call_extension, private, races, sweep, toolkit
 from .cache import Entry
 from .kernel_build import Kernels
 from .run_make import CaffeBuildError, Progress, check_can_build, make
@@ -140,6 +140,7 @@ class Recipe:
 def core_in(place: Path) -> str:
     """The folder of the toolkit's own objects, which all entries of a cache share."""
     core = private.make_private(place / f"core-{toolkit.digest().hex()[:16]}")
+    sweep.mark(core)
     return str(cache.for_make(place) / core.name)
 
 

@@ -86,9 +86,6 @@ def test_arguments_are_checked():
         m.relu6_kernel(10, x.half(), x)
     with pytest.raises(cuffi.CaffeValueError, match="10"):
         m.relu6_kernel(20, x, x)
-    with pytest.raises(cuffi.CaffeRuntimeError, match="does not fit the kernel's int"):
-        big = gpu(1).expand(1 << 31)
-        m.relu6_kernel(1 << 31, big.contiguous() if torch.cuda.mem_get_info()[0] > 40e9 else x, x)
 
 
 STRUCTS = """struct P { float scale; int add[2]; double last; };
@@ -289,8 +286,8 @@ def test_ptx_runs_where_no_image_fits():
 def test_a_second_process_compiles_nothing(own_cache):
     """In a fork before CUDA is used; its load takes few milliseconds of the processor."""
     code = (
-        f"import time, torch, cuffi\nx = torch.randn(100, device='cuda') * 6\nt = time.process_time()\n"
-        f"m = cuffi.load_inline('relu6', {RELU6!r}, backends='cuda')\nt = time.process_time() - t\n"
+        f"import time, torch\nfrom cuffi import load_inline\nx = torch.randn(100, device='cuda') * 6\n"
+        f"t = time.process_time()\nm = load_inline('relu6', {RELU6!r}, backends='cuda')\nt = time.process_time() - t\n"
         "y = torch.empty_like(x); m.relu6_kernel(100, x, y); assert torch.equal(y, x.clamp(0, 6)); print(t)"
     )
     environment = os.environ | {"PATH": "/nonexistent"}
