@@ -19,6 +19,8 @@ TEXT = re.compile(
 )
 STATEMENT = re.compile(r"(?:@(!?)(%\w+)\s+)?([a-z][\w.]*)(?:\s+(.*))?\Z", re.S)
 REAL = re.compile(r"0([fFdD])([0-9a-fA-F]{8}|[0-9a-fA-F]{16})\Z")
+# Where the launch is (include/caffe_launch.h), and up to where a step puts something there directly.
+LAUNCH_AT, MOST_PUT = 0x10000, 4096
 # The first variable's address among the steps. Each has one address, 2^32 apart.
 SYMBOLS_AT = 1 << 40
 # Words of an instruction that do not change what it does here.
@@ -89,6 +91,7 @@ class _Reader:
         self.operations = {name: number for number, name in enumerate(edge.OPERATIONS)}
         self.names: dict[str, int] = {}
         self.constants: dict[int, int] = {0: 0}
+        self.values: dict[int, int] = {0: 0}  # of the registers that hold constants
         self.texts = {name: bytes(map(int, numbers.split(","))) for name, numbers in TEXT.findall(text)}
         self.places: dict[str, int] = {}  # addresses of texts and of local variables
         self.labels: dict[str, int] = {}
@@ -99,18 +102,21 @@ class _Reader:
             self.places[name] = edge.LOCAL_AT + self.program.local_bytes
             self.program.local_bytes += (int(size) + 15) // 16 * 16
         statements = list(_statements(body))
+        self.set_by: dict[str, list[str]] = {}  # the instructions that set each register
         self.aliases = self._fixed(statements)
+        self.once = {name for name, several in self.set_by.items() if len(several) == 1}
         for statement in statements:
             self._statement(statement)
         self._step("ret")
         for at, label in self.jumps:
-            self.program.steps[at][1] = self.labels[label]
-        if len(self.program.registers) > edge.MOST_REGISTERS or self.program.local_bytes > edge.MOST_LOCAL:
+            self.program.steps[at][3] = self.labels[label]
+        most = max(len(self.program.registers), len(self.program.steps))
+        if most > edge.MOST_REGISTERS or self.program.local_bytes > edge.MOST_LOCAL:
             raise NoSteps("too many variables")
 
     def _fixed(self, statements: Sequence[str]) -> dict[str, int]:
         """The registers that one instruction alone sets, to a number."""
-        set_by: dict[str, list[str]] = {}
+        set_by = self.set_by
         for statement in statements:
             if found := STATEMENT.match(statement):
                 for name in re.findall(r"%\w+", (_operands(found[4] or "") or [""])[0]):
@@ -132,6 +138,7 @@ class _Reader:
         value %= 1 << 64
         if value not in self.constants:
             self.constants[value] = self._new(value)
+            self.values[self.constants[value]] = value
         return self.constants[value]
 
     def _register(self, name: str) -> int:
@@ -261,6 +268,9 @@ class _Reader:
             if kind == "st" or not number or offset or len(values) > 1:
                 raise NoSteps(f"{kind} {place}")
             source = self.program.parameters[int(number[1])][0]
+            if element in ("u32", "u64") and values[0] in self.once:  # then the word itself is the value
+                self.names[values[0]] = source
+                return
             how = f"cvt.{element}.u64" if element[1:] in ("8", "16") else "mov"
             self._step(how, self._register(values[0]), source)
             return
@@ -268,9 +278,14 @@ class _Reader:
         if kind == "st":
             element = element.replace("s", "u") if element != "s8" else "u8"
         address = self._operand(base)
+        begin = self.values.get(address)
         for value in values:
             where = address, self._constant(offset)
-            if kind == "ld":
+            word = -1 if begin is None else begin + offset - LAUNCH_AT
+            if kind == "st" and size > 2 and 0 <= word < MOST_PUT and word % 4 == 0:
+                self._step(f"put.{element}", 0, self._operand(value))
+                self.program.steps[-1][3] = word // 4
+            elif kind == "ld":
                 self._step(f"ld.{element}", self._register(value), *where)
             else:
                 self._step(f"st.{element}", 0, *where, self._operand(value))

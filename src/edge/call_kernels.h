@@ -366,10 +366,15 @@ inline PyObject* kernels_program(PyObject*, PyObject* given) {
   }
   bool fits = count <= steps::kMostRegisters && made->local_bytes <= steps::kMostLocal;
   for (const auto& [to, is_float] : made->parameters) fits = fits && to < count;
+  fits = fits && made->code.size() <= steps::kMostRegisters;
   for (const steps::Step& s : made->code) {
     const bool jumps = s.op == steps::k_bra || s.op == steps::k_bra_if || s.op == steps::k_bra_unless;
-    fits = fits && s.op < steps::kOperations && s.a < count && s.b < count && s.c < count &&
-           (jumps ? s.to <= made->code.size() : s.to < count);
+    const bool puts = s.op == steps::k_put_u32 || s.op == steps::k_put_u64;
+    const size_t bytes = s.op == steps::k_put_u32 ? 4 : 8;
+    fits = fits && s.op < steps::kOperations && s.to < count && s.a < count && s.c < count &&
+           (jumps  ? s.b <= made->code.size()
+            : puts ? s.b < steps::kMostRegisters && 4 * s.b + bytes <= sizeof(caffe_launch)
+                   : s.b < count);
   }
   if (!fits || made->stream >= made->parameters.size())
     return PyErr_SetString(PyExc_ValueError, "steps that cannot be run"), nullptr;
