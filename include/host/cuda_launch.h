@@ -20,8 +20,9 @@ enum Mode {
   kThreads,  // thread by thread, with blocks in parallel. A thread may wait for others
   kBlocks,   // a plain loop over the threads of blocks, none of which waits (tools/cuda/alone.py)
   kRows,  // the same, and threadIdx.x is used only as blockIdx.x * blockDim.x + threadIdx.x (tools/cuda/guard.py)
-  kPhases,  // loops over a block's threads from one barrier to the next (tools/cuda/phases.py)
-  kRange,   // a few calls, each for a contiguous part of the index range (CUDA_KERNEL_RANGE)
+  kPhases,   // loops over a block's threads from one barrier to the next (tools/cuda/phases.py)
+  kStrides,  // a few calls or blocks, as the grid's shape is (tools/cuda/strides.py)
+  kRange,    // a few calls, each for a contiguous part of the index range (CUDA_KERNEL_RANGE)
 };
 
 // The launch in which it stands. If an argument of the kernel throws, there is none.
@@ -45,6 +46,10 @@ void run_grid(Mode mode, const char* name, void (*call)(const void* body), const
 // The same for kBlocks: `call(body, first, last)` runs the blocks [first, last).
 void run_blocks(const char* name, void (*call)(const void* body, int64_t first, int64_t last),
                 const void* body);
+
+// A part of the range, if the grid has threads along these axes alone, else blocks.
+void run_either(const char* name, int axes, void (*call)(const void* body), const void* body,
+                void (*call_blocks)(const void* body, int64_t first, int64_t last), const void* blocks_body);
 
 // A body has the thread's identity as parameters, if nothing else asks for it. Then the compiler knows its values. Else
 // it uses the launcher's variables.
@@ -209,21 +214,6 @@ void call_thread(const void* shared) {
     own();
 }
 
-template <Mode mode, typename Body>
-inline void run(const char* name, const Body& body) {
-#ifdef CAFFE_HOST_RACES  // it needs to know which thread runs
-  constexpr bool as_loop = false;
-#else
-  constexpr bool as_loop = mode == kBlocks || mode == kRows;
-#endif
-  if constexpr (mode == kPhases)
-    run_blocks(name, call_phases<Body>, &body);
-  else if constexpr (as_loop)
-    run_blocks(name, call_blocks<mode == kRows, Body>, &body);
-  else
-    run_grid(mode, name, call_thread<Body>, &body, sizeof(Body));
-}
-
 // kRange: this call's part of [0, n). Together the parts of all calls cover it once.
 struct Part {
   int64_t index, count;
@@ -244,6 +234,49 @@ inline Index part_begin(Index n) {
 template <typename Index>
 inline Index part_end(Index n) {
   return part_edge(n, part.index + 1);
+}
+
+// A loop over the whole grid (tools/cuda/strides.py). `is_range` is a type: true in a call that runs a part of the range, false
+// in one that runs a thread. is_whole: an inner loop, of which each part runs all.
+template <typename Index, bool is_whole, typename IsRange, typename Bound>
+inline auto range_begin(IsRange, Bound bound) {
+  using Common = decltype(Index() + bound);
+  return static_cast<Index>(is_whole ? 0 : part_begin(static_cast<Common>(bound)));
+}
+template <typename Index, bool is_whole, typename IsRange, typename Bound>
+inline auto range_end(IsRange, Bound bound) {
+  using Common = decltype(Index() + bound);
+  if constexpr (IsRange() && !is_whole)
+    return part_end(static_cast<Common>(bound));
+  else
+    return bound;
+}
+// `axes`: along how many there are loops. Along the others the grid has one thread.
+#define CAFFE_HOST_STRIDES CAFFE_HOST_IDENTITY, [[maybe_unused]] auto caffe_range
+template <int axes, typename Body>
+inline void run_strides(const char* name, const Body& body) {
+  auto one = [body = Body(body)](uint3 thread, uint3 block, uint3 dim, uint3 grid) mutable {
+    body(thread, block, dim, grid, std::false_type());
+  };
+  auto part = [body = Body(body)]() mutable { body(uint3(), uint3(), blockDim, gridDim, std::true_type()); };
+  run_either(name, axes, call_thread<decltype(part)>, &part, call_blocks<false, decltype(one)>, &one);
+}
+
+template <Mode mode, int axes = 0, typename Body>
+inline void run(const char* name, const Body& body) {
+#ifdef CAFFE_HOST_RACES  // it needs to know which thread runs
+  constexpr bool as_loop = false;
+#else
+  constexpr bool as_loop = mode == kBlocks || mode == kRows;
+#endif
+  if constexpr (mode == kStrides)
+    run_strides<axes>(name, body);
+  else if constexpr (mode == kPhases)
+    run_blocks(name, call_phases<Body>, &body);
+  else if constexpr (as_loop)
+    run_blocks(name, call_blocks<mode == kRows, Body>, &body);
+  else
+    run_grid(mode, name, call_thread<Body>, &body, sizeof(Body));
 }
 
 // The block's dynamic shared memory, `extern __shared__ T name[]`.

@@ -241,8 +241,8 @@ class _Phases:
     def _value(self, node):
         """What a variable stands for that each phase can compute again."""
         variable = self.uses.variable(node) if node.type == "identifier" else None
-        again = variable and variable.is_of({"const", "int", "unsigned"}) and self.uniform.is_again(variable)
-        return variable.value if again else node
+        known = variable and (variable.is_of({"int", "unsigned"}) or self.uniform.is_whole_auto(variable))
+        return variable.value if known and self.uniform.is_again(variable) else node
 
 
 def phases_of(source: Source, function: Function, names: UnitNames) -> list[tuple[int, int, str]] | str:

@@ -39,6 +39,7 @@ from .rewrite import Rewriter, quoted, rewrite_files
 from .shared_memory import constant, shared
 from .source import Source
 from .spinning import spinning_loops
+from .strides import strides_of
 from .tokens import macro_body, match_brackets, position_from
 
 # The functions that need to know where they stand.
@@ -130,32 +131,10 @@ class HostRewriter(Rewriter):
 
     def _kernel(self, unit: Unit, function: Function, kernel: Kernel):
         # With [=] and mutable each thread has its own copy of the parameters. A `return` ends only that thread.
-        mode, identity, closing = kernel.mode, "", "}); "
-        phases = ""
-        if mode == "kThreads" and kernel.in_phases and kernel.asks_as_itself and not self.watched:
-            phases = phases_of(self.source, function, unit.names)
-        if isinstance(phases, list):
-            mode, identity = "kPhases", "CAFFE_HOST_BLOCK"
-            self._in_phases.add(function.body)
-        if mode == "kBlocks" and kernel.asks_as_itself:
-            identity = "CAFFE_HOST_IDENTITY"
-            if not self.watched and kernel.in_rows and counts_along_x(self.source, function):
-                mode = "kRows"
-            guard = None if self.watched else guard_of(self.source, function, unit.macros)
-            if guard:
-                identity, closing = "CAFFE_HOST_GUARDED", "}}); "
-                asked = f" CAFFE_HOST_ASKED({guard.text}, {str(guard.leaves).lower()})"
-                self.edit(guard.after, guard.after, asked)
-                # Who runs is in. Of the same length, so that errors name the user's columns.
-                first, last = guard.condition
-                self._answered.append(guard.condition)
-                blanks = re.sub(r"\S", " ", self.source.text[first + 1 : last])
-                self.edit(first, last, ("0" if guard.leaves else "1") + blanks)
+        mode, identity, closing = self._mode(unit, function, kernel)
         opening = f' ::cuda_host::run<::cuda_host::{mode}>("{function.name}", [=]({identity}) mutable {{'
         opening += self._nothing_left(function)
         self.edit(function.body + 1, function.body + 1, opening)
-        for edit in phases if isinstance(phases, list) else ():
-            self.edit(*edit)
         self.edit(function.end - 1, function.end - 1, closing)
         if mode == "kRange":
             tokens = self.source.lexed.tokens
@@ -163,6 +142,46 @@ class HostRewriter(Rewriter):
             for token in tokens[position_from(tokens, function.body) : position_from(tokens, function.end)]:
                 if token.text in RANGE_LOOPS:
                     self.edit(token.start, token.end, RANGE_LOOPS[token.text])
+
+    def _mode(self, unit: Unit, function: Function, kernel: Kernel) -> tuple[str, str, str]:
+        """How the threads run, the parameters of the body, and its end. Makes the edits within the body."""
+        mode, end = kernel.mode, "}); "
+        if not kernel.asks_as_itself or mode == "kRange":
+            return mode, "", end
+        if self.watched:
+            return mode, "CAFFE_HOST_IDENTITY" if mode == "kBlocks" else "", end
+        if mode == "kThreads":
+            phases = (
+                phases_of(self.source, function, unit.names)
+                if kernel.in_phases
+                else "it meets others elsewhere"
+            )
+            if isinstance(phases, str):
+                return mode, "", end
+            self._in_phases.add(function.body)
+            self._edits(phases)
+            return "kPhases", "CAFFE_HOST_BLOCK", end
+        strides = strides_of(self.source, function, unit.names)
+        if not isinstance(strides, str):
+            self._edits(strides[0])
+            return f"kStrides, {strides[1]}", "CAFFE_HOST_STRIDES", end
+        if kernel.in_rows and counts_along_x(self.source, function):
+            mode = "kRows"
+        guard = guard_of(self.source, function, unit.macros)
+        if not guard:
+            return mode, "CAFFE_HOST_IDENTITY", end
+        asked = f" CAFFE_HOST_ASKED({guard.text}, {str(guard.leaves).lower()})"
+        self.edit(guard.after, guard.after, asked)
+        # Who runs is in. Of the same length, so that errors name the user's columns.
+        first, last = guard.condition
+        self._answered.append(guard.condition)
+        blanks = re.sub(r"\S", " ", self.source.text[first + 1 : last])
+        self.edit(first, last, ("0" if guard.leaves else "1") + blanks)
+        return mode, "CAFFE_HOST_GUARDED", "}}); "
+
+    def _edits(self, edits: list[tuple[int, int, str]]):
+        for edit in edits:
+            self.edit(*edit)
 
     def _nothing_left(self, function: Function) -> str:
         """What a kernel does whose body no branch for nvcc has left."""
