@@ -1058,6 +1058,18 @@ void run_blocks(const char* name, void (*call)(const void*, int64_t, int64_t), c
   });
 }
 
+void run_warps(const char* name, void (*call_blocks)(const void*, int64_t, int64_t), const void* body,
+               void (*call)(const void*), const void* threads, size_t threads_bytes) {
+  if (const int bytes = allowed; bytes >= 0) {  // both may use this much shared memory
+    run_grid(kThreads, name, call, threads, threads_bytes);
+    allowed = bytes;
+  }
+  if (next_launch.block.x % 32 == 0 || allowed >= 0)
+    run_blocks(name, call_blocks, body);
+  else
+    run_grid(kThreads, name, call, threads, threads_bytes);
+}
+
 void run_either(const char* name, int axes, void (*call)(const void*), const void* body,
                 void (*call_blocks)(const void*, int64_t, int64_t), const void* blocks_body) {
   const dim3 grid = next_launch.grid, block = next_launch.block;

@@ -26,6 +26,11 @@ MEETS = re.compile(
     r"|this_(thread|thread_block|cluster|grid|multi_grid)|\w*tiled_partition|coalesced_threads"
     r"|(labeled|binary)_partition|(thread|grid|coalesced|cluster|multi_grid)_group|thread_block(_tile)?)\Z"
 )
+# Those of them by which all lanes of a warp meet (warps.py).
+IN_WARPS = {
+    *("__shfl_sync", "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync"),
+    *("__ballot_sync", "__any_sync", "__all_sync", "__syncwarp"),
+}
 # Names by which the toolkit's own functions ask for the thread, and the thread itself.
 IDENTITY = re.compile(r"(threadIdx|KernelPosition|CUDA_\w*LOOP\w*|CAFFE_KERNEL_LOOP_OVER|CAFFE_VECTOR_\w+)\Z")
 ATOMIC = re.compile(r"\w*atomic\w*\Z", re.IGNORECASE)

@@ -20,6 +20,7 @@ from .alone import (
     ATOMIC,
     ATOMIC_VALUE,
     IDENTITY,
+    IN_WARPS,
     LOOPS,
     MEETS,
     WAITING_LOOP,
@@ -31,6 +32,7 @@ from .alone import (
 )
 from .body import Body
 from .conditions import HOST_BUILD
+from .expanding import Meeting
 from .launches import Launch
 from .lexer import Lexed
 from .outline import Function, Parameter
@@ -68,6 +70,7 @@ class Kernel(NamedTuple):
     uses_thread_identity: bool  # threadIdx, __shared__, a barrier ..., maybe in a function that it calls
     meets: bool  # its threads may wait for each other, or see which threads run
     in_phases: bool  # they meet at __syncthreads() in the kernel's own text, and nowhere else
+    in_warps: bool  # the same, and at meetings of whole warps, such as shuffles
     asks_as_itself: bool  # it uses threadIdx in its own text only, where this can be a parameter
     in_rows: bool  # nobody sees whether threads of other blocks run between those of one: no atomics, nothing shared
     writes_outside_loop: bool  # may write memory outside the loops, so each thread would write once
@@ -157,6 +160,17 @@ class Unit:
         """All words in a function of the source, and in what it names."""
         return self.reachable(self._words_of(source, function.body, function.end))
 
+    @functools.cached_property
+    def meetings(self) -> dict[str, Meeting]:
+        """The functions in which the lanes of a warp, or the threads of a block, meet."""
+        found: dict[str, list[Meeting]] = {}
+        for source in self.sources:
+            for function in source.functions:
+                plain = "__device__" in function.words and not function.member and not function.is_kernel
+                if plain and self.used_by(source, function) & {"__syncthreads", *IN_WARPS}:
+                    found.setdefault(function.name, []).append(Meeting(source, function))
+        return {name: each[0] for name, each in found.items() if len(each) == 1}
+
     def _meets(self, reachable: set[str]) -> bool:
         """May code with these words wait for another thread, or see which threads run?"""
         words = reachable | self._loose
@@ -219,6 +233,9 @@ class Unit:
             in_phases=self._knows_all
             and "__syncthreads" in own
             and not self._meets(self.reachable(own - {"__syncthreads"})),
+            in_warps=self._knows_all
+            and bool(own & IN_WARPS)
+            and not self._meets(self.reachable(own - {"__syncthreads", *IN_WARPS})),
             asks_as_itself=self._asks_as_itself(source, function, called),
             in_rows=self._in_rows(called),
             writes_outside_loop=body.writes_outside_loop,

@@ -226,7 +226,8 @@ class Phases:
     def _region_edits(
         self, number: int, region: Region, used: list[Variable], kept: KeptVariables
     ) -> Iterator:
-        start, end = self._bounds(region)
+        at = region.start + self.body.shift
+        start, end = self.bounds(region.statements) if region.statements else (at, at)
         opening = f"{kept.structures(number)}{region.before} {region.loop} {kept.carried_into(number, used)}"
         here = "".join(
             f" (void){v.name};" for v in kept.carried if v.region == number
@@ -273,11 +274,9 @@ class Phases:
         kept.choose(own, carried)
         return used, kept
 
-    def _bounds(self, region: Region) -> tuple[int, int]:
-        """The offsets of a region. A pragma stays beside its loop."""
-        if region.at is not None:
-            return region.at + self.body.shift, region.at + self.body.shift
-        start, end = self.body.place(region.statements[0])[0], self.body.place(region.statements[-1])[1]
+    def bounds(self, statements: list) -> tuple[int, int]:
+        """The offsets of statements. A pragma stays beside its loop."""
+        start, end = self.body.place(statements[0])[0], self.body.place(statements[-1])[1]
         before = self.tokens[position_from(self.tokens, start) - 1].end
         return (before if any(before <= pragma < start for pragma in self.pragmas) else start), end
 
