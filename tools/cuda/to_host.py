@@ -11,7 +11,7 @@ These are rewritten:
     __syncthreads()                __syncthreads(__LINE__, 5): its column, by which the launcher knows it
     (int)x, int i = x;             ::cuda_host::to<int>(x), int i = ::cuda_host::to<int>(x); (casts.py)
     __device__ float2 f(float2 x)  __device__ __attribute__((always_inline)) float2 f(float2 x), for the race finder
-    while (*flag == 0);            while (::cuda_host::may_spin() && (*flag == 0));, if flag is volatile
+    while (*flag == 0);            while (::cuda_host::may_wait() && ...);, if flag is volatile
     #include "beside.cuh"          is rewritten as well, into the same place relative to the output
 
 No edit adds or removes a line, so with one #line all diagnostics name the user's own file. Code that cannot run on the
