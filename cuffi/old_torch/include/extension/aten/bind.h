@@ -11,7 +11,8 @@ struct Bound {
   std::vector<std::string> names;  // of the parameters, if py::arg gave them
   std::vector<std::optional<Value>> defaults;
   std::vector<bool> exact;  // has a parameter noconvert()?
-  size_t count;
+  static constexpr size_t kOfSchema = ~size_t{0} - 1;
+  size_t count;  // of the parameters; kOfSchema: those of the operator's schema
   std::function<Value(Values&)> run;
   std::vector<bool> objects;  // is a parameter py::object or the like, which gets Python's own object?
   bool on_cpu = false;  // an operator's implementation for the processor, which sees tensors of the processor
@@ -131,22 +132,6 @@ Bound bind(const char* name, const F& f) {
 
 namespace pybind11 {
 
-struct arg {
-  std::string name;
-  std::optional<aten::Value> value;
-  explicit arg(const char* n) : name(n) {}
-  template <typename T>
-  arg operator=(const T& v) const {
-    arg made(*this);
-    return made.value = aten::of(v), made;
-  }
-  bool exact = false;  // it is not converted
-  arg& noconvert(bool on = true) { return exact = on, *this; }
-  arg& none(bool = true) { return *this; }
-};
-inline namespace literals {
-inline arg operator""_a(const char* name, size_t) { return arg(name); }
-}  // namespace literals
 // Gives the interpreter's lock back until the end of its scope.
 class gil_scoped_release {
   void* const state_ = aten::unlock();
