@@ -207,9 +207,25 @@ def _setitem(tensor, index, value) -> None:
     tensor[tuple(index)] = value
 
 
+def _overload(name: str, overload: str):
+    space, _, plain = name.partition("::")
+    return getattr(getattr(getattr(torch.ops, space), plain), overload or "default")
+
+
+def _dispatch(name: str, overload: str, values: list) -> tuple:
+    """What torch's dispatcher returns for all arguments of a schema, in order."""
+    operation = _overload(name, overload)
+    pairs = list(zip(operation._schema.arguments, values, strict=True))
+    result = operation(
+        *(v for a, v in pairs if not a.kwarg_only), **{a.name: v for a, v in pairs if a.kwarg_only}
+    )
+    return result if isinstance(result, tuple) else () if result is None else (result,)
+
+
 OPERATORS = "add sub mul truediv mod lt gt le ge eq ne and_ or_ xor neg invert iadd isub imul itruediv"
 SPECIAL: dict[str, Callable] = {name: getattr(operator, name) for name in OPERATORS.split()}
 SPECIAL |= {
+    "arity": lambda name, overload: len(_overload(name, overload)._schema.arguments),
     "autograd": lambda call, backward, tensors: list(_Node.apply(call, backward, *tensors)),
     "as_number": lambda t: t[0],
     "backward": lambda t, gradient: t.backward(gradient),
@@ -223,6 +239,7 @@ SPECIAL |= {
     "copy_": lambda t, other: t.copy_(other),
     "detach": Tensor.detach,
     "deterministic": torch.are_deterministic_algorithms_enabled,
+    "dispatch": _dispatch,
     "enum": lambda name, members: enum.IntEnum(name, members),
     "exchange_device": lambda index: torch.cuda._exchange_device(index),
     "fill_": Tensor.fill_,
@@ -432,14 +449,17 @@ def library(name: str, space: str, key: str, action: str, text: str, function, o
     return None
 
 
-def parameters(space: str, name: str) -> tuple[tuple, ...] | None:
-    """(name,) or (name, default) of each argument of an operator; None if nobody has defined it."""
+def parameters(space: str, name: str) -> tuple[tuple, int] | None:
+    """(name,) or (name, default) of each argument of an operator, and how many results it has; None if nobody has
+    defined it.
+    """
     plain, _, overload = name.removeprefix(f"{space}::").partition("(")[0].partition(".")
     try:
         schema = torch._C._get_schema(f"{space}::{plain}", overload)
     except RuntimeError:
         return None
-    return tuple((a.name, _default_of(a)) if a.has_default_value() else (a.name,) for a in schema.arguments)
+    found = ((a.name, _default_of(a)) if a.has_default_value() else (a.name,) for a in schema.arguments)
+    return tuple(found), len(schema.returns)
 
 
 def _default_of(argument):

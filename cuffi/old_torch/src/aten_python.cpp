@@ -594,14 +594,18 @@ void take_parameters(Waiting& w) {
       throw c10::Error(w.name + ": a boxed function is registered before its operator is defined");
     return;
   }
-  const auto count = static_cast<size_t>(PyTuple_Size(all.get()));
+  PyObject* arguments;
+  Py_ssize_t results;
+  if (!PyArg_ParseTuple(all.get(), "On", &arguments, &results)) raise();
+  const auto count = static_cast<size_t>(PyTuple_Size(arguments));
+  if (b.results) *b.results = static_cast<size_t>(results);
   if (b.count == Bound::kOfSchema) b.count = count;
   if (b.count != count)
     throw c10::Error(
         c10::str(w.space, "::", w.name, ": the schema has ", count, " arguments, the function ", b.count));
   for (size_t i = 0; i < count; ++i) {
     PyObject *name, *value = nullptr;  // (name) or (name, default)
-    if (!PyArg_ParseTuple(PyTuple_GetItem(all.get(), static_cast<Py_ssize_t>(i)), "O|O", &name, &value))
+    if (!PyArg_ParseTuple(PyTuple_GetItem(arguments, static_cast<Py_ssize_t>(i)), "O|O", &name, &value))
       raise();
     b.names.push_back(PyUnicode_AsUTF8AndSize(name, nullptr));
     b.defaults.push_back(value ? std::optional<Value>(value_of(value)) : std::nullopt);

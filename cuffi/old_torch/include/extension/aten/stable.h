@@ -38,6 +38,9 @@
 #define STD_CUDA_CHECK C10_CUDA_CHECK
 #define STD_CUDA_KERNEL_LAUNCH_CHECK C10_CUDA_KERNEL_LAUNCH_CHECK
 
+// A tensor of C: an at::Tensor.
+using AtenTensorHandle = struct AtenTensorOpaque*;
+
 namespace torch {
 namespace headeronly {
 using namespace c10;
@@ -87,6 +90,13 @@ class Tensor : public at::Tensor {
   DeviceIndex get_device_index() const { return static_cast<DeviceIndex>(get_device()); }
   Device device() const { return at::Tensor::device(); }
   const Tensor& set_requires_grad(bool on) const { return requires_grad_(on), *this; }
+  // The tensor of a handle, which is this object's own from now on; the handle of this object, as long as it lives.
+  explicit Tensor(AtenTensorHandle owned) : at::Tensor(*reinterpret_cast<at::Tensor*>(owned)) {
+    delete reinterpret_cast<at::Tensor*>(owned);
+  }
+  AtenTensorHandle get() const {
+    return reinterpret_cast<AtenTensorHandle>(const_cast<at::Tensor*>(static_cast<const at::Tensor*>(this)));
+  }
 
  private:
   Tensor& bind(const at::Tensor& o) {
@@ -198,55 +208,6 @@ inline DeviceIndex getCurrentDeviceIndex() { return c10::cuda::current_device();
 }  // namespace stable
 }  // namespace torch
 
-// The C functions that files call beside the classes.
-using AOTITorchError = int32_t;
-#define TORCH_SUCCESS 0
-#define TORCH_FAILURE 1
-#define TORCH_ERROR_CODE_CHECK(call)                                                     \
-  if ((call) != TORCH_SUCCESS) {                                                         \
-    ::c10::fail(::c10::kRuntimeError, __FILE__, __LINE__, "", #call " API call failed"); \
-  }
-#define STABLE_TORCH_ERROR_CODE_CHECK TORCH_ERROR_CODE_CHECK
-extern "C" inline AOTITorchError aoti_torch_get_current_cuda_stream(int32_t device, void** stream) {
-  return *stream = c10::cuda::getCurrentCUDAStream(device).stream(), TORCH_SUCCESS;
-}
-// An argument or a result of the dispatcher. torch's is a number of 64 bits; the code may only pass it on.
-struct StableIValue {
-  aten::Value value;
-};
-namespace torch {
-namespace stable {
-namespace detail {
-template <typename T>
-StableIValue from(const T& v) {
-  return {aten::of(v)};
-}
-template <typename T>
-T to(const StableIValue& v) {
-  return aten::to<T>(v.value);
-}
-}  // namespace detail
-}  // namespace stable
-}  // namespace torch
-using torch::stable::detail::from;
-using torch::stable::detail::to;
-#define TORCH_ABI_VERSION TORCH_FEATURE_VERSION
-inline AOTITorchError aoti_torch_call_dispatcher(const char* name, const char* overload,
-                                                 StableIValue* stack) {
-  aten::Value given(aten::Value::kList);
-  const auto count = aten::call<int64_t>("arity", name, overload);
-  for (int64_t i = 0; i < count; ++i) given.list.push_back(stack[i].value);
-  const aten::Value made = aten::special("dispatch", {aten::of(name), aten::of(overload), given});
-  for (size_t i = 0; i < made.list.size(); ++i) stack[i].value = made.list[i];
-  return TORCH_SUCCESS;
-}
-inline AOTITorchError torch_call_dispatcher(const char* name, const char* overload, StableIValue* stack,
-                                            uint64_t) {
-  return aoti_torch_call_dispatcher(name, overload, stack);
-}
-extern "C" inline int32_t aoti_torch_device_type_cuda() { return 1; }
-extern "C" inline int32_t aoti_torch_device_type_cpu() { return 0; }
-
 #define STABLE_TORCH_LIBRARY TORCH_LIBRARY
 #define STABLE_TORCH_LIBRARY_FRAGMENT TORCH_LIBRARY_FRAGMENT
 #define STABLE_TORCH_LIBRARY_IMPL TORCH_LIBRARY_IMPL
@@ -297,3 +258,5 @@ extern "C" inline int32_t aoti_torch_device_type_cpu() { return 0; }
 #define ATEN_EACH14(body, t, ...) THO_DISPATCH_CASE(t, body) ATEN_EACH13(AT_WRAP(body), __VA_ARGS__)
 #define ATEN_EACH15(body, t, ...) THO_DISPATCH_CASE(t, body) ATEN_EACH14(AT_WRAP(body), __VA_ARGS__)
 #define ATEN_EACH16(body, t, ...) THO_DISPATCH_CASE(t, body) ATEN_EACH15(AT_WRAP(body), __VA_ARGS__)
+
+#include "shim.h"
