@@ -14,7 +14,7 @@ import torch
 from ..backends import BACKENDS
 from ..base.compiler import cxx
 from ..runtime import CaffeTypeError, CaffeValueError, backends_here
-from . import cache, private, races, toolkit
+from . import cache, call_extension, private, races, toolkit
 from .cache import Entry
 from .run_make import CaffeBuildError, Progress, check_can_build, make
 
@@ -71,13 +71,14 @@ class Recipe:
         return key_of(str(self.layer), self.settings, self.backends, self.files)
 
     def built(self) -> Entry:
-        """The cache entry, which is built now if it does not exist."""
+        """The cache entry, which is built now if it does not exist. Then this process can call what it has."""
+        call_extension.ensure(self.settings)
         entry = Entry(self.name, self.key(), self.layer)
         if not entry.is_complete():
             with Progress(self.name) as progress:
                 entry.make(
                     lambda lock: self._build(entry, progress, lock),
-                    waiting=lambda: progress.step("another process builds it"),
+                    waiting=lambda who: progress.wait(f"for {who}, which builds it"),
                 )
         return entry
 
