@@ -131,10 +131,10 @@ class HostRewriter(Rewriter):
     def _kernel(self, unit: Unit, function: Function, kernel: Kernel):
         # With [=] and mutable each thread has its own copy of the parameters. A `return` ends only that thread.
         mode, identity, closing = kernel.mode, "", "}); "
-        phases = None
+        phases = ""
         if mode == "kThreads" and kernel.in_phases and kernel.asks_as_itself and not self.watched:
-            phases = phases_of(self.source, function, unit.macros, unit.by_value)
-        if phases:
+            phases = phases_of(self.source, function, unit.names)
+        if isinstance(phases, list):
             mode, identity = "kPhases", "CAFFE_HOST_BLOCK"
             self._in_phases.add(function.body)
         if mode == "kBlocks" and kernel.asks_as_itself:
@@ -154,7 +154,7 @@ class HostRewriter(Rewriter):
         opening = f' ::cuda_host::run<::cuda_host::{mode}>("{function.name}", [=]({identity}) mutable {{'
         opening += self._nothing_left(function)
         self.edit(function.body + 1, function.body + 1, opening)
-        for edit in phases or ():
+        for edit in phases if isinstance(phases, list) else ():
             self.edit(*edit)
         self.edit(function.end - 1, function.end - 1, closing)
         if mode == "kRange":
