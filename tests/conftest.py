@@ -11,7 +11,16 @@ import os
 from pathlib import Path
 
 # What a shell may say of colours, of git and of compilers is none of the tests' business.
-for _name in ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "GIT_DIR", "GIT_WORK_TREE", "CFLAGS", "CXXFLAGS", "CPPFLAGS"):
+for _name in (
+    "FORCE_COLOR",
+    "NO_COLOR",
+    "COLUMNS",
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "CFLAGS",
+    "CXXFLAGS",
+    "CPPFLAGS",
+):
     os.environ.pop(_name, None)
 
 import pytest
