@@ -184,14 +184,16 @@ class RaceFinder : Order {
     pause();
     const uint32_t place = offset_of(pc);
     if (!RaceLog::now().is_new(kernel_, place, place)) return;
-    RaceLog::write("lane\t%s\t%s\t%#x\t%u\t%lld\t%d\n", library_.name.c_str(), kernel_, place - 1, own_number(),
-               static_cast<long long>(block_threads_), lane);
+    RaceLog::write("lane\t%s\t%s\t%#x\t%u\t%lld\t%d\n", library_.name.c_str(), kernel_, place - 1,
+                   own_number(), static_cast<long long>(block_threads_), lane);
   }
 
   // `of_copy`: of a structure's, for whose write the compiler calls first, then for its read, and which then takes place.
   void access(const void* memory, size_t bytes, Kind kind, const void* pc, bool takes_lock = false,
               bool of_copy = false) {
-    if (!running_ || !bytes || stacks_.has(memory) || (bytes == 1 && library_.is_guard(static_shared_, memory))) return;
+    if (!running_ || !bytes || stacks_.has(memory) ||
+        (bytes == 1 && library_.is_guard(static_shared_, memory)))
+      return;
     running_ = false;  // the functions of the standard library that are called here may be instrumented
     if (!watched_) {
       if (kind >= kAtomicRead) synchronize(memory, kind, takes_lock);
@@ -222,7 +224,9 @@ class RaceFinder : Order {
 
   static void made(const void* memory, size_t bytes) { Made::all().made(memory, bytes); }
   static void freed(const void* memory) { Made::all().freed(memory); }
-  static void set(const void* memory, size_t bytes, const void* from) { Made::all().set(memory, bytes, from); }
+  static void set(const void* memory, size_t bytes, const void* from) {
+    Made::all().set(memory, bytes, from);
+  }
   static void constant(const void* memory, size_t bytes) { constants().all.push_back({memory, bytes}); }
 
  private:
@@ -344,7 +348,8 @@ class RaceFinder : Order {
   // Has this thread written the value that is there? Then it reads its own value, whoever came first.
   bool has_written_the_same(const Cell& cell) const {
     bool found = false;
-    warps().for_readers(cell, [&](const Stamp& by, bool wrote) { found |= wrote && by.thread == own_number(); });
+    warps().for_readers(cell,
+                        [&](const Stamp& by, bool wrote) { found |= wrote && by.thread == own_number(); });
     return found;
   }
   // After a write: note it if it changed the memory. Else it is a read, for those who write another value.
@@ -402,7 +407,7 @@ class RaceFinder : Order {
     char said[400];
     snprintf(said, sizeof said, text, values...);
     RaceLog::write("told\t%s\t%s\t%s\t%#x\t%u\t%lld\t%s\n", library_.name.c_str(), kernel_, kind, place - 1,
-               own_number(), static_cast<long long>(block_threads_), said);
+                   own_number(), static_cast<long long>(block_threads_), said);
   }
 
   void report(const char* what, const Stamp& first, const Access& second) {
@@ -416,13 +421,14 @@ class RaceFinder : Order {
     const bool own = !second.shared && at - library_.start < library_.bytes;
     const uintptr_t base = own ? library_.start : above == pointers_.begin() ? 0 : above[-1];
     const size_t unit = own ? 1 : second.bytes;
-    RaceLog::write("race\t%s\t%s\t%s\t%s\t%#x\t%#x\t%u\t%u\t%lld\t%lld\t%zu\n", library_.name.c_str(), kernel_, what,
-               second.shared ? "shared"
-               : own         ? "variable"
-                             : "global",
-               first.pc - 1, second.by.pc - 1, first.thread, second.by.thread,
-               static_cast<long long>(block_threads_),
-               second.shared ? -1LL : static_cast<long long>((at - base) / unit), second.bytes);
+    RaceLog::write("race\t%s\t%s\t%s\t%s\t%#x\t%#x\t%u\t%u\t%lld\t%lld\t%zu\n", library_.name.c_str(),
+                   kernel_, what,
+                   second.shared ? "shared"
+                   : own         ? "variable"
+                                 : "global",
+                   first.pc - 1, second.by.pc - 1, first.thread, second.by.thread,
+                   static_cast<long long>(block_threads_),
+                   second.shared ? -1LL : static_cast<long long>((at - base) / unit), second.bytes);
   }
 
   // What the host threads of a launch share, and what the process keeps.

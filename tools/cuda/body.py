@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from .launches import parse
 from .outline import Function
@@ -24,7 +25,7 @@ class Body:
         self.shift = function.body - len(_HEAD)
         self.tree = parse(self._text)
         definition = self.tree.named_children[0] if self.tree.named_children else None
-        self.root = definition and definition.child_by_field_name("body")
+        self.root: Any = definition and definition.child_by_field_name("body")
 
     def of(self, node) -> str:
         """The text of a node."""

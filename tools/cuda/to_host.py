@@ -172,10 +172,6 @@ class HostRewriter(Rewriter):
             return ""
         return self._ends(lexed.position(asked[0].start)[0], NOTHING_LEFT)
 
-    def in_device_code(self, offset: int) -> bool:
-        function = self.source.function_around(offset)
-        return function is not None and bool(function.words & FOR_DEVICES)
-
     def _condition(self, condition: Directive):
         """Write the values of nvcc's words into a condition."""
         choice = self.source.lexed.choices.get(condition.start)
@@ -217,7 +213,7 @@ class HostRewriter(Rewriter):
             if word == "__shared__":
                 shared(self, tokens, i, in_macro)
             elif word == "__constant__" and not in_macro:
-                constant(self, tokens, i)
+                constant(self, tokens, i, self.declared)
             elif word in PLACES and [t.text for t in tokens[i + 1 : i + 3]] == ["(", ")"]:
                 at = column(self, token, in_macro and word in LANES)
                 self.edit(tokens[i + 2].start, tokens[i + 2].start, f"__LINE__, {at}")
