@@ -68,6 +68,11 @@ class Sides:
                     break
             else:
                 return None
+        return self._with_signs(i) if i >= self.first else None
+
+    def _with_signs(self, i: int) -> int:
+        """The index of the first sign or cast before an operand."""
+        tokens = self.tokens
         while i > self.first:
             opening = self.partner.get(i - 1, i)
             if tokens[i - 1].text in UNARY and not self.ends_operand(i - 2):
@@ -76,7 +81,7 @@ class Sides:
                 i = opening
             else:
                 break
-        return i if i >= self.first else None
+        return i
 
     def is_of_cast(self, opening: int, close: int) -> bool:
         """Are these the brackets of `(int*)p`?"""

@@ -28,7 +28,7 @@ import re
 import sys
 
 from .analysis import RANGE_LOOPS, Kernel, Unit
-from .branches import ASM, FOR_DEVICES, GPU_ONLY, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
+from .branches import ASM, GPU_ONLY, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
 from .conditions import ARCH, HOST_BUILD, Directive, Token
 from .conversions import of_function, of_macro, of_text
 from .guard import counts_along_x, guard_of
