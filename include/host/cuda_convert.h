@@ -5,6 +5,7 @@
 //   const int& k = x     const int& k = ::cuda_host::gpu_bound<int> = x
 //   f(x)                 f(::cuda_host::gpu_into<::cuda_host::gpu_takes<decltype(f), 0>> = x)
 //   k += x               k += ::cuda_host::gpu_onto<int> = x
+//   (float4*)p           (float4*)(::cuda_host::GpuPointer<float4*>)p
 //   a << n, a <<= n      a << ::cuda_host::gpu_shift << n, a <<= ::cuda_host::gpu_by<int> = n
 //
 // All keep the precedence of what they stand in, and leave types other than numbers alone. In cuda_host::in_loop they have
@@ -12,6 +13,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <limits>
 #include <tuple>
@@ -301,6 +303,38 @@ namespace in_loop {
 CAFFE_HOST_CONVERSIONS(WithoutBranch)
 }
 #undef CAFFE_HOST_CONVERSIONS
+
+// A GPU stops at an access that is not at a multiple of its type's alignment; the processor reads on. A cast of such an
+// address gives one where no memory is, so that an access, and nothing else, ends the kernel (src/host/host_signals.h).
+constexpr uintptr_t kNoMemory = uintptr_t(1) << 46;
+template <typename T, typename = void>
+struct AlignmentOf : std::integral_constant<size_t, 1> {};
+template <typename T>
+struct AlignmentOf<T, std::void_t<decltype(sizeof(T))>> : std::integral_constant<size_t, alignof(T)> {};
+template <typename To, typename From>
+CAFFE_HOST_THROUGH To gpu_pointer(From&& x) {
+  using Memory = std::remove_pointer_t<std::decay_t<From>>;
+  constexpr bool is_reference = std::is_lvalue_reference<To>::value;
+  using Seen = std::remove_pointer_t<std::remove_reference_t<To>>;
+  constexpr size_t alignment = std::is_function<Seen>::value ? 1 : AlignmentOf<Seen>::value;
+  if constexpr (alignment <= AlignmentOf<Memory>::value && !std::is_integral<Memory>::value) {
+    return (To)x;
+  } else if constexpr (is_reference) {
+    return *gpu_pointer<Seen*>(&x);
+  } else {
+    const To pointer = (To)x;
+    const uintptr_t address = reinterpret_cast<uintptr_t>(pointer);
+    return reinterpret_cast<To>(address ^ (address & (alignment - 1) ? kNoMemory : 0));
+  }
+}
+// Stands between a cast's type and its operand.
+template <typename To>
+struct GpuPointer {
+  To value;
+  template <typename From>
+  CAFFE_HOST_THROUGH GpuPointer(From&& x) : value(gpu_pointer<To>(static_cast<From&&>(x))) {}
+  CAFFE_HOST_THROUGH operator To() const { return value; }
+};
 
 // An integer argument of CUDA's own functions.
 template <typename T>

@@ -27,6 +27,12 @@
 #define __cudart_builtin__
 // A host thread runs one block at a time, with all its threads.
 #define __shared__ static thread_local
+// A static_assert stands behind such a variable.
+namespace cuda_host {
+constexpr size_t kMostStatic = 48 * 1024;
+}
+#define CAFFE_HOST_TOO_MUCH \
+  "more than 48 KiB of static shared memory, which nvcc refuses; use extern __shared__"
 
 // CUDA's vector types, with the alignment that they have on a GPU.
 #define CAFFE_HOST_VECTOR(type, name)                                                              \

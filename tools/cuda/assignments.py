@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from .casts import Edit
 from .lexer import Token
-from .number_types import KEYWORDS, SIZES, VECTORS, Types, text_of, type_at
+from .number_types import KEYWORDS, QUALIFIERS, SIZES, VECTORS, Types, text_of, type_at
 from .outline import Function, split_commas
 from .shifts import is_small
 from .sides import UNARY, Sides, opening_angle
@@ -211,14 +211,15 @@ def result_of(source: Source, function: Function, types: Types) -> str | None:
         return None
     if arrows:
         text = text_of(tokens[arrows[-1] + 1 : body])
-    elif any(t.text == "operator" for t in tokens[max(head, at - 4) : at]):  # operator int()
-        text = text_of(tokens[at : at + 1])
-        while tokens[at - 1].text != "operator":
-            at -= 1
-            text = f"{tokens[at].text} {text}"
+    elif any(t.text == "operator" for t in tokens[max(head, at - 4) : at + 1]) and tokens[at + 1].text != "=":
+        first = next(i for i in range(at, head - 1, -1) if tokens[i].text == "operator") + 1
+        last = next(i for i in range(at, body) if tokens[i].text == "(")
+        converts = first < last and tokens[first].kind == "name"  # operator int()
+        text = text_of(tokens[first:last]) if converts else _before(tokens, head, at)
     else:
         text = _before(tokens, head, at)
-    return text if text and types.may_be_whole(text) else None
+    is_type = text and text not in types.device_words | QUALIFIERS
+    return text if is_type and types.may_be_whole(text) else None
 
 
 def _before(tokens: list[Token], head: int, at: int) -> str:

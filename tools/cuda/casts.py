@@ -3,6 +3,8 @@
     (int)x                (int)(::cuda_host::GpuCast<int>)x
     int(x), int{x}        ::cuda_host::gpu_to<int>(x)
     static_cast<int>(x)   ::cuda_host::gpu_to<int>(x)
+    (float4*)p            (float4*)(::cuda_host::GpuPointer<float4 *>)p
+    reinterpret_cast<float4*>(p)   ::cuda_host::gpu_pointer<float4*>(p)
 
 C++ finds out whether a type is an integer, so T of a template, a typedef and a macro's parameter count as one: of other
 types the names leave all as it is. `(a) - x` is a cast only if `a` is known to be a type.
@@ -25,6 +27,7 @@ BEFORE = {
 }  # fmt: skip
 # After a word in parentheses these may be operators with two operands.
 UNCLEAR = {"(", "-", "+", "*", "&", "~", "!", "++", "--"}
+BYTES = {"void", "char", "bool", "uchar", "int8_t", "uint8_t"}
 TYPE_SIGNS = {"::", "<", ">", ",", ">>"}
 
 
@@ -49,6 +52,10 @@ def casts(
             close = skip_angles(tokens, partner, i + 1, last)
             if names.types.may_be_whole(text_of(tokens[i + 2 : close - 1])):
                 yield token.start, token.end, f"{space}gpu_to"
+        elif token.text == "reinterpret_cast" and after == "<":
+            close = skip_angles(tokens, partner, i + 1, last)
+            if _points(tokens[i + 2 : close - 1]):
+                yield token.start, token.end, "::cuda_host::gpu_pointer"
         elif token.text == "(" and i in partner and partner[i] + 1 < last:
             if (before in BEFORE or i == first or i - 1 in found) and _is_cast(
                 tokens, partner, i, last, names
@@ -57,10 +64,22 @@ def casts(
                 found.add(close)
                 text = text_of(tokens[i + 1 : close])
                 literal = tokens[close + 1].kind == "number" and WHOLE.match(tokens[close + 1].text)
-                if names.types.may_be_whole(text) and not literal:
+                if _points(tokens[i + 1 : close]) and not literal:
+                    yield tokens[close].end, tokens[close].end, f"(::cuda_host::GpuPointer<{text}>)"
+                elif names.types.may_be_whole(text) and not literal:
                     yield tokens[close].end, tokens[close].end, f"({space}GpuCast<{text}>)"
         elif token.kind == "name" and after in ("(", "{"):
             yield from _functional(tokens, partner, i, first, names, space, i - 1 in found)
+
+
+def _points(kind: list[Token]) -> bool:
+    """Is it a pointer or a reference to something larger than a byte?"""
+    words = {token.text for token in kind}
+    return (
+        kind[-1].text in ("*", "&")
+        and text_of(kind).count("*") + text_of(kind).count("&") == 1
+        and not words & BYTES
+    )
 
 
 def _is_cast(tokens: list[Token], partner: dict[int, int], opening: int, last: int, names: Names) -> bool:

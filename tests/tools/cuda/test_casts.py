@@ -24,7 +24,11 @@ from tools.cuda.source import Source
         ("x = (Index)-y + (Foo)-y;", "x = (Index)(As<Index>)-y + (Foo)-y;"),
         ("x = (Foo)y + (Cell)y;", "x = (Foo)(As<Foo>)y + (Cell)y;"),
         ("x = (y) - z + (y)(z);", "x = (y) - z + (y)(z);"),
-        ("p = (int*)q; r = (int&)s; u = (void)v;", "p = (int*)q; r = (int&)s; u = (void)v;"),
+        (
+            "p = (int*)q; u = (void)v; c = (char*)q;",
+            "p = (int*)(GpuPointer<int *>)q; u = (void)v; c = (char*)q;",
+        ),
+        ("p = reinterpret_cast<float4*>(q) + (int**)r;", "p = pointer<float4*>(q) + (int**)r;"),
         ("x = static_cast<int>(y) + static_cast<int*>(z)[0];", "x = to<int>(y) + static_cast<int*>(z)[0];"),
         ("x = (int)3 + int(4) + (double)y;", "x = (int)3 + int(4) + (double)y;"),
         ("for (int i = 0; i < n; ++i) g(int64_t(i));", "for (int i = 0; i < n; ++i) g(to<int64_t>(i));"),
@@ -40,4 +44,9 @@ def test_what_is_found(text, wanted):
     found = list(casts(lexed.tokens, lexed.partner, 0, len(lexed.tokens), names))
     for start, end, new in sorted(found, key=lambda edit: edit[:2], reverse=True):
         text = text[:start] + new + text[end:]
-    assert text.replace("::cuda_host::GpuCast", "As").replace("::cuda_host::gpu_", "") == wanted
+    assert (
+        text.replace("::cuda_host::GpuCast", "As")
+        .replace("::cuda_host::gpu_", "")
+        .replace("::cuda_host::", "")
+        == wanted
+    )
