@@ -21,6 +21,7 @@ from ..base import CaffeRuntimeError
 from ..runtime.extension import DTYPES as DLPACK
 from ..runtime.extension import of_torch, raw_stream
 from ..runtime.memory import view_memory
+from .aten_random import philox
 from .blas import gemm, gemv
 
 # ATen's numbers.
@@ -192,25 +193,6 @@ class _Node(torch.autograd.Function):
         return None, None, *ctx.call(list(ctx.saved_tensors), list(grads))
 
 
-# How many random numbers of the processor's sequence kernels have taken, since it was seeded: (seed, offset).
-_taken = [0, 0]
-
-
-def _philox(count: int, where: torch.device) -> tuple[int, int]:
-    """(seed, offset) for a launch whose threads take `count` random numbers each."""
-    count = -(-count // 4) * 4
-    if where.type == "cuda":
-        generator = torch.cuda.default_generators[torch.cuda.current_device()]
-        offset = generator.get_offset()
-        generator.set_offset(offset + count)
-        seed = generator.initial_seed()
-    else:
-        seed = torch.initial_seed()
-        offset = _taken[1] if _taken[0] == seed else 0
-        _taken[:] = seed, offset + count
-    return seed - (1 << 64) * (seed >= 1 << 63), offset  # C++ has 64 bits
-
-
 def _setitem(tensor, index, value) -> None:
     tensor[tuple(index)] = value
 
@@ -246,7 +228,7 @@ SPECIAL |= {
     "logical_not": torch.logical_not,
     "manual_seed": torch.manual_seed,
     "num_threads": torch.get_num_threads,
-    "philox": _philox,
+    "philox": philox,
     "repr": repr,
     "requires_grad": lambda t: t.requires_grad,
     "requires_grad_": Tensor.requires_grad_,

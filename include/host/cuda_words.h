@@ -89,11 +89,16 @@ void spin();
 // A thread may wait here for another one: at an atomic, and in a loop that reads volatile memory (tools/cuda/to_host.py).
 #ifdef CAFFE_HOST_RACES  // in the launcher, whose accesses are not the kernel's
 bool may_spin();
+// Around the condition of a loop that waits.
+bool may_wait();
+bool waited(bool is);
 #else
 inline bool may_spin() {
   if (++spins % 1024 == 0) spin();
   return true;
 }
+inline bool may_wait() { return may_spin(); }
+inline bool waited(bool is) { return is; }
 #endif
 
 // For the race finder. The atomics in the life of this object are for the threads of one block.

@@ -37,6 +37,7 @@ from .number_types import Types
 from .outline import Function, Parameter
 from .source import Source, local_headers
 from .tokens import LOOP, macro_body, match_brackets, position_from
+from .unit_names import UnitNames
 
 # The loops that can run over a part of the index range, and the names of their variants that
 # do so (include/host/cuda_launch.h).
@@ -116,9 +117,6 @@ class Unit:
         self.macros: dict[str, list] = {}
         for macro in (macro for source in self.sources for macro in source.macros):
             self.macros.setdefault(macro.tokens[0].text, []).extend(macro_body(macro))
-        functions = [f for source in self.sources for f in source.functions]
-        changing = {f.name for f in functions if any("&" in p.type for p in f.parameters)}
-        self.by_value = {f.name for f in functions} - changing
         loose = set().union(*(loose_words(source) for source in self.sources))
         self._loose = self.reachable(loose)
         # What another file defines may ask for its thread, and wait for others.
@@ -130,6 +128,10 @@ class Unit:
     def types(self) -> Types:
         """What the files' names mean to a conversion."""
         return Types(self.sources)
+
+    @functools.cached_property
+    def names(self) -> UnitNames:
+        return UnitNames(self.sources, self.macros)
 
     def _knows(self, source: Source) -> bool:
         """Are all headers of the source read, or known?"""

@@ -13,7 +13,7 @@ These are rewritten:
     int i = x;                     int i = ::cuda_host::gpu_into<int> = x;
     x << n                         x << ::cuda_host::gpu_shift << n
     __device__ float2 f(float2 x)  __device__ __attribute__((always_inline)) float2 f(float2 x), for the race finder
-    while (*flag == 0);            while (::cuda_host::may_spin() && (*flag == 0));, if flag is volatile
+    while (*flag == 0);            while (::cuda_host::may_wait() && ...);, if flag is volatile
     #include "beside.cuh"          is rewritten as well, into the same place relative to the output
 
 No edit adds or removes a line, so with one #line all diagnostics name the user's own file. Code that cannot run on the
@@ -128,10 +128,10 @@ class HostRewriter(Rewriter):
     def _kernel(self, unit: Unit, function: Function, kernel: Kernel):
         # With [=] and mutable each thread has its own copy of the parameters. A `return` ends only that thread.
         mode, identity, closing = kernel.mode, "", "}); "
-        phases = None
+        phases = ""
         if mode == "kThreads" and kernel.in_phases and kernel.asks_as_itself and not self.watched:
-            phases = phases_of(self.source, function, unit.macros, unit.by_value)
-        if phases:
+            phases = phases_of(self.source, function, unit.names)
+        if isinstance(phases, list):
             mode, identity = "kPhases", "CAFFE_HOST_BLOCK"
             self._in_phases.add(function.body)
         if mode == "kBlocks" and kernel.asks_as_itself:
@@ -152,7 +152,7 @@ class HostRewriter(Rewriter):
         opening = f' ::cuda_host::run<::cuda_host::{mode}>("{function.name}", [=]({identity}) mutable {{'
         opening += self._nothing_left(function)
         self.edit(function.body + 1, function.body + 1, opening)
-        for start, end, text in phases or ():
+        for start, end, text in phases if isinstance(phases, list) else ():
             self.edit(start, end, of_text(text, unit.types, in_loop=True))
         self.edit(function.end - 1, function.end - 1, closing)
         if mode == "kRange":

@@ -59,8 +59,8 @@ def suite_command(layers_dir: str, options: str = "") -> str:
     script = os.path.join(ROOT, "test.py")
     if not os.path.exists(script):
         return shell(*make_command(), "test", *where)
-    python = "python" if shutil.which("python") else "python3"  # Debian has only the second
-    return shell(*where, python, script if is_called_elsewhere() else "test.py", *options.split())
+    # Every Linux and every environment has python3; Debian has no python.
+    return shell(*where, "python3", script if is_called_elsewhere() else "test.py", *options.split())
 
 
 class Settings:

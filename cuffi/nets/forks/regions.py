@@ -68,9 +68,8 @@ class ROIPooling(ForkLayer):
         if x.is_cuda and not torch.compiler.is_compiling() and (roi_pool := _of_torchvision()):
             # roi_pool reads the item that a region names, whatever it is.
             inside = regions.clamp(*_limits_of_items(len(x), regions.dtype, regions.device))
-            self.check_rows_later(
-                inside[:, 0] != regions[:, 0], f"the item of a region is not one of {len(x)}"
-            )
+            what = f"the item of a region is not one of {len(x)}"
+            self.check_values_later(regions[:, 0], -1, len(x), what)
             wide = torch.promote_types(x.dtype, regions.dtype)
             return roi_pool(x.to(wide), inside.to(wide), self.scale, *self.pooled)[0].to(x.dtype)
         return self.by_bags(x, regions)

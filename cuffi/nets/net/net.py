@@ -19,8 +19,8 @@ from ...base import (
     some,
 )
 from ..stock import blobs_of
+from ..stock._late_checks import raise_if_refused
 from ..stock.convolutions import Convolution
-from ..stock.late_checks import raise_if_refused
 from .graph import Graph, Spec
 from .parameter_groups import parameter_groups
 from .phases import TEST, TRAIN

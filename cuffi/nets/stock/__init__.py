@@ -14,7 +14,7 @@ from torch import nn
 
 from ...base import CaffeValueError
 from ...caffe_files.prototxt import number
-from .late_checks import refuse_later
+from ._late_checks import refuse_later
 
 Shape = tuple[int, ...]
 
@@ -116,14 +116,15 @@ class StockLayer(nn.Module):
         else:
             self.check(not bool(wrong.any()), what)
 
-    def check_rows_later(self, wrong: torch.Tensor, what: str) -> None:
-        """As check_rows, but a call on a GPU does not wait for the answer: a later call raises the error
-        (late_checks.py). What the layer then computes must be safe with wrong values, too.
+    def check_values_later(self, values: torch.Tensor, above: float, below: float, what: str) -> None:
+        """As check_rows of values that are not between these numbers, but a call on a GPU does not wait for the answer.
+
+        A later call raises the error (_late_checks.py). What the layer computes must be safe with wrong values, too.
         """
-        if wrong.is_cuda and not _is_in_graph(wrong):
-            refuse_later(wrong.any(), f"{self.layer_name}: {what}")
+        if values.is_cuda and not _is_in_graph(values):
+            refuse_later(values, above, below, f"{self.layer_name}: {what}")
         else:
-            self.check_rows(wrong, what)
+            self.check_rows(~((values > above) & (values < below)), what)
 
     # What a type overrides, with its own bottoms as arguments.
     agree: Callable[..., None] = _agree

@@ -10,6 +10,7 @@ The job (cuffi/old_torch/aten_build.py) has what build_library.py lists, and
     cxx, cuda       options for .cpp and for .cu
     nvcc            options for .cu that only nvcc knows
     std             the C++ standard
+    behind          the user's own folders of headers, for those that no text names: they are searched last
     first           the sources that include torch's headers
 """
 
@@ -44,7 +45,7 @@ class TorchRules(LibraryRules):
     def flags(self, source: str, own: list[str]) -> list[str]:
         job = self.job
         words = ["-iquote", os.path.dirname(source), *own, f"-I{job['declared']}", f"-I{job['include']}"]
-        words += [*job["flags"], f"-std=c++{job['std']}"]
+        words += [*job["flags"], *job["behind"], f"-std=c++{job['std']}"]
         return [*words, f"-ffile-prefix-map={job['copies']}={job['above']}"]
 
     def objects(self, backend: str, place: str) -> list[str]:

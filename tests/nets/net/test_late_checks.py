@@ -1,4 +1,4 @@
-"""Checks of values on a GPU that wait for nothing (cuffi/nets/stock/late_checks.py)."""
+"""Checks of values on a GPU that wait for nothing (cuffi/nets/stock/_late_checks.py)."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import torch
 from support.nets import draw, one_layer
 
 from cuffi.nets.forks.regions import _limits_of_items
-from cuffi.nets.stock import late_checks
+from cuffi.nets.stock import _late_checks as late_checks
 
 POOL = 'type: "ROIPooling" roi_pooling_param { pooled_h: 2 pooled_w: 2 }'
 
@@ -29,49 +29,53 @@ class Computed:
 
 @pytest.fixture
 def note(monkeypatch):
-    """Notes a check: note(ready, failed, message)."""
+    """Notes a check that is on its way: note(ready, value, message). Values from 0 on are wrong."""
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
-    late_checks._open.clear()
+    late_checks._forget()
 
-    def note(ready: bool, failed: bool, message: str):
+    def note(ready: bool, value: float, message: str):
         event: Any = Computed(ready)
-        late_checks._open.append(late_checks._Check(event, torch.tensor(failed), message))
+        ends = torch.tensor([-1.0, value])
+        check = late_checks._Check((ends[0], ends[1]), -2, 0, message)
+        late_checks._copied.append(late_checks._Copied(event, ends, [check]))
         return event
 
     yield note
-    late_checks._open.clear()
+    late_checks._forget()
 
 
-def test_the_first_that_failed_is_raised_once_it_is_computed(note):
-    note(True, False, "a")
-    event = note(False, True, "b")
-    note(False, True, "c")
+def test_the_first_that_failed_is_raised_once_it_is_there(note):
+    note(True, -0.5, "a")
+    event = note(False, 0.5, "b")
+    note(False, float("nan"), "c")
     late_checks.raise_if_refused()
     event.ready = True
     with pytest.raises(ValueError, match=r"b \(in an earlier call"):
         late_checks.raise_if_refused()
     late_checks.raise_if_refused()
-    assert [check.message for check in late_checks._open] == ["c"]
+    assert [copied.checks[0].message for copied in late_checks._copied] == ["c"]
+    with pytest.raises(ValueError, match="c"):
+        late_checks.raise_if_refused(wait=True)
 
 
 def test_nothing_is_asked_while_a_graph_is_captured(note, monkeypatch):
-    note(True, True, "a")
+    note(True, 1, "a")
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
     late_checks.raise_if_refused()
-    assert len(late_checks._open) == 1
+    assert len(late_checks._copied) == 1
 
 
 def test_a_net_raises_it_before_it_runs(note):
     net = one_layer(POOL, (1, 1, 4, 4), (1, 5))
-    note(True, True, "pool: an item")
+    note(True, 1, "pool: an item")
     with pytest.raises(ValueError, match="pool: an item"):
         net(draw(1, 1, 4, 4), torch.zeros(1, 5))
 
 
 def test_the_end_of_the_program_prints_the_rest(note, capsys):
-    note(False, True, "a")
-    note(False, False, "b")
-    note(False, True, "c")
+    note(False, 1, "a")
+    note(False, -1, "b")
+    note(False, 1, "c")
     late_checks._print_the_rest()
     assert [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()] == [
         "cuffi: a",
@@ -104,6 +108,19 @@ def test_a_wrong_item_on_a_gpu_is_told_by_the_next_call(item):
     with pytest.raises(ValueError, match="the item of a region is not one of 2"):
         net(x, right)
     assert net(x, right).shape == (1, 1, 2, 2)
+
+
+@pytest.mark.gpu
+def test_many_calls_are_checked_together():
+    pytest.importorskip("torchvision")
+    net, x = one_layer(POOL, (2, 1, 4, 4), (1, 5)).cuda(), draw(2, 1, 4, 4).float().cuda()
+    regions = torch.zeros(1, 5).cuda()
+    with pytest.raises(ValueError, match="the item of a region is not one of 2"):
+        for call in range(100):
+            regions[0, 0] = 2.0 * (call == 40)  # the same memory: what a check saw, it keeps
+            net(x, regions)
+        late_checks.raise_if_refused(wait=True)
+    late_checks.raise_if_refused(wait=True)
 
 
 @pytest.mark.gpu
