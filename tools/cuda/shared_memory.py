@@ -100,11 +100,11 @@ def _fits(file: Rewriter, tokens, first: int, last: int):
     """Refuse more static shared memory than nvcc does, of this declaration and of those before it in its blocks."""
     partner = file.source.lexed.partner
     names = []
-    for i in range(last - 1, 0, -1):
-        after, before = tokens[i + 1].text, tokens[i - 1]
-        if i > first and tokens[i].kind == "name" and after in (";", ",", "["):
-            if before.kind == "name" or before.text in (",", ">", ")", "}", "*"):
-                names.insert(0, tokens[i].text)
+    for i in range(last - 1, first, -1):
+        before = tokens[i - 1]
+        is_name = tokens[i].kind == "name" and tokens[i + 1].text in (";", ",", "[")
+        if is_name and (before.kind == "name" or before.text in (",", ">", ")", "}", "*")):
+            names.insert(0, tokens[i].text)
     block = next((i for i in range(first, -1, -1) if tokens[i].text == "{" and partner.get(i, 0) > first), -1)
     above = [name for begin, end, found in file.static_shared for name in found if begin < first < end]
     file.static_shared.append((first, partner.get(block, last), names))

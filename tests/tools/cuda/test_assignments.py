@@ -138,10 +138,17 @@ def test_shifts(body, wanted):
         ("template <typename T> static __device__ T f(float x) { return x; }", "T"),
         ("__device__ auto f(float x) -> short { return x; }", "short"),
         ("struct A { __device__ operator int() const { return 1; } };", "int"),
-        ("template <typename T> __device__ typename A<T>::type A<T>::f(float x) { return x; }", "typename A < T > :: type"),
-        *((f"__device__ {t} f(float x) {{ return x; }}", None) for t in ("float", "void", "int*", "const int&", "auto")),
+        (
+            "template <typename T> __device__ typename A<T>::type A<T>::f(float x) { return x; }",
+            "typename A < T > :: type",
+        ),
+        ("template <typename T> struct A { __device__ operator T*() { return (T*)0; } };", None),
+        *(
+            (f"__device__ {t} f() {{ return x; }}", None)
+            for t in ("float", "void", "int*", "const int&", "auto")
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_a_function_returns(text, wanted):
     source = Source(text, "x.cu")
     assert result_of(source, source.functions[0], Types([source])) == wanted
