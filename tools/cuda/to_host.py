@@ -41,6 +41,7 @@ from .rewrite import Rewriter, quoted, rewrite_files
 from .shared_memory import constant, shared
 from .source import Source
 from .spinning import spinning_loops
+from .steps import in_step
 from .tokens import macro_body, position_from
 
 # The functions that need to know where they stand.
@@ -102,6 +103,7 @@ class HostRewriter(Rewriter):
             for edit in of_function(source, function, unit.types, in_loop):
                 if not any(first <= edit[0] and edit[1] <= last for first, last in self._answered):
                     self.edit(*edit)
+        in_step(self, unit)
         self._words(source.lexed.tokens, in_macro=False)
         for macro in source.macros:
             self._words(macro_body(macro), in_macro=True)
