@@ -17,6 +17,7 @@
 //
 // An assert, an exit or a signal while a kernel runs ends only the launch, with an error (way_out.h, host_signals.h).
 #undef _FORTIFY_SOURCE  // it reports a jump to another stack as an error
+#include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -153,6 +154,23 @@ struct Warp {
   uint64_t published[32] = {};
 };
 
+// Find this library's thread-local variables, of which a kernel's threadIdx is one.
+struct Variables {
+  const char* first = nullptr;
+  const char* last = nullptr;
+  bool has(const void* memory) const { return memory >= first && memory < last; }
+};
+int find_variables(dl_phdr_info* info, size_t, void* into) {
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const char* const begin = static_cast<const char*>(info->dlpi_tls_data);
+    const Variables found{begin, begin + info->dlpi_phdr[i].p_memsz};
+    if (info->dlpi_phdr[i].p_type != PT_TLS || !begin || !found.has(&threadIdx)) continue;
+    *static_cast<Variables*>(into) = found;
+    return 1;
+  }
+  return 0;
+}
+
 // Runs one block at a time on this host thread.
 class BlockRunner {
  public:
@@ -177,6 +195,11 @@ class BlockRunner {
   void spin();
   void grid_barrier(Place place, const void* caller);
   bool is_cooperative() const { return kernel_->launch.cooperative; }
+  // Is it the block's memory: dynamic, or this host thread's copy of a variable?
+  bool is_shared(const void* memory) {
+    if (!variables_.first) dl_iterate_phdr(&find_variables, &variables_);
+    return variables_.has(memory) || shared_.has(memory);
+  }
   void* shared_bytes() { return shared_.begin(); }
   void begin_code();
   void end_code();
@@ -230,6 +253,7 @@ class BlockRunner {
   char* stacks_ = nullptr;
   std::exception_ptr thrown_;
   SharedMemory shared_;
+  Variables variables_;
 #if defined(__SANITIZE_ADDRESS__)
   void* scheduler_fake_stack_ = nullptr;
   const void* scheduler_stack_ = nullptr;
@@ -1111,6 +1135,9 @@ int block_barrier(int predicate, Place place) {
 }
 void warp_barrier(unsigned int mask) { runner().warp_barrier(mask, __builtin_return_address(0), true); }
 unsigned int active_lanes(Place place) { return runner().active_lanes(place); }
+void meet_lanes(const volatile void* memory, int line, int column) {
+  if (runner().is_shared(const_cast<const void*>(memory))) runner().active_lanes({line, column});
+}
 void enter(Place call) { runner().enter(call); }
 void leave() { runner().leave(); }
 void grid_barrier(Place place) { runner().grid_barrier(place, __builtin_return_address(0)); }
