@@ -22,7 +22,8 @@ EVERY = (
 )  # fmt: skip
 # The files of the extension that makes calls, one for all layers (tools/make/build_call.py).
 CALL = (
-    "src/edge/call.cpp", "include/caffe_half.h", "include/caffe_launch.h", "src/edge/call_kernels.h",
+    "src/edge/call.cpp", "include/caffe_device_std.h", "include/caffe_half.h", "include/caffe_launch.h",
+    "src/edge/call_kernels.h",
     "src/edge/cuda_driver.h", "src/edge/launch_steps.h", "src/edge/call_launcher.h", "src/edge/call_plan.h",
     "src/edge/call_short.h", "src/edge/call_table.h", "src/edge/call_torch.h", "src/edge/dlpack.h",
     "src/edge/methods.h",

@@ -128,7 +128,7 @@ class Kernels:
         try:
             launchers = made.complete(source)
         except made.NothingExported as why:
-            text = self.shown(made.said(source, why), stage)
+            text = self.shown(made.error_at(source, why), stage)
             raise CaffeBuildError(f"{self.name} does not build:\n{text}") from None
         compiled = self._compiled(made, source, launchers, stage)
         folder.mkdir(parents=True, exist_ok=True)

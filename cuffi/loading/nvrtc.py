@@ -80,7 +80,7 @@ class Nvrtc:
 
     def headers(self) -> list[str]:
         """The folders of CUDA's own headers, cuda_fp16.h for one."""
-        above = [self.path.parent.parent / "include", *_found(HEADERS)]
+        above = [self.path.parent.parent / "include", *_matching(HEADERS)]
         above += [Path(os.environ["CUDA_HOME"], "include")] if os.environ.get("CUDA_HOME") else []
         above += sorted(self.path.parent.glob("../../../include"))
         there = [
@@ -166,7 +166,7 @@ class Nvrtc:
             raise CaffeRuntimeError(f"load: {self.path}: {said(status).decode()}")
 
 
-def _found(patterns: Iterable[str]) -> list[Path]:
+def _matching(patterns: Iterable[str]) -> list[Path]:
     """The files of pip's packages, in the order of Python's path."""
     folders = [Path(folder) for folder in dict.fromkeys(sys.path) if folder and os.path.isdir(folder)]
     return [path for folder in folders for pattern in patterns for path in sorted(folder.glob(pattern))]
@@ -176,7 +176,7 @@ def candidates() -> list[Path]:
     """The libraries that there are: the one that is named, torch's, and a toolkit's."""
     if named := os.environ.get(VARIABLE, "").strip():
         return [Path(named)]
-    found = _found(PATTERNS)
+    found = _matching(PATTERNS)
     nvcc = toolkit.find_nvcc()
     homes = [
         os.environ.get("CUDA_HOME", ""),

@@ -19,7 +19,7 @@ from ..cuda.rewrite import rewrite
 from ..cuda.source import Source
 from ..make.declarations import parse_declarations
 from .from_kernels import DTYPES
-from .inline import MADE, NothingExported, complete, said
+from .inline import MADE, NothingExported, complete, error_at
 from .kernel_launcher import CHECKED_AS, CHECKED_INT, CHECKED_NUMBER, KernelLauncher
 
 # The codes of include/caffe_ffi.h.
@@ -218,4 +218,4 @@ def _first(text: str) -> tuple[str, str]:
     return text.strip(), ""
 
 
-__all__ = ["NotForNvrtc", "NothingExported", "Prepared", "complete", "prepare", "said"]
+__all__ = ["NotForNvrtc", "NothingExported", "Prepared", "complete", "error_at", "prepare"]

@@ -231,7 +231,7 @@ def complete(path: str) -> list[KernelLauncher]:
     return made
 
 
-def said(path: str, why: NothingExported) -> str:
+def error_at(path: str, why: NothingExported) -> str:
     """The error as a compiler would say it."""
     return f"{path}:{why.line}: error: {why}" if why.line else f"{path}: error: {why}"
 
@@ -240,7 +240,7 @@ def main(path: str) -> int:
     try:
         complete(path)
     except NothingExported as why:
-        print(said(path, why), file=sys.stderr)
+        print(error_at(path, why), file=sys.stderr)
         return 1
     return 0
 
