@@ -74,6 +74,7 @@ namespace {
 
 constexpr int64_t kMaxThreadsPerBlock = 1024;
 constexpr int64_t kPartElements = 1 << 15;  // kRange: large beside a call, small enough to balance
+constexpr int64_t kStridesParts = 16;       // kStrides: of a range whose length only the kernel knows
 constexpr int64_t kBlocksThreads = 4096;    // kBlocks: threads of one call, or more of a large grid,
 constexpr int64_t kBlocksParts = 64;        // of which each host thread gets so many calls
 constexpr double kThreadPaysOff = 100e-6;   // seconds of work for which one more host thread pays
@@ -1056,8 +1057,10 @@ Allowing::~Allowing() { allowed = -1; }
 void run_grid(Mode mode, const char* name, void (*call)(const void*), const void* body, size_t body_bytes) {
   Kernel kernel{name, call, body, next_launch};
   launch(kernel, body_bytes, [&](dim3 grid, int64_t blocks, int64_t threads) {
-    if (mode == kRange && !RaceFinder::kOn) {
-      const int64_t count = std::max<int64_t>(1, blocks * threads / kPartElements);
+    if ((mode == kRange || mode == kStrides) && !RaceFinder::kOn) {
+      // A grid that strides has any size.
+      const int64_t least = mode == kStrides ? kStridesParts : 1;
+      const int64_t count = std::max<int64_t>(least, blocks * threads / kPartElements);
       const auto run_part = [&](int64_t index) {
         part = Part{index, count};
         in_kernel = true;
@@ -1087,6 +1090,28 @@ void run_blocks(const char* name, void (*call)(const void*, int64_t, int64_t), c
       runner().run_blocks(kernel, part * together, std::min(blocks, (part + 1) * together));
     });
   });
+}
+
+void run_warps(const char* name, void (*call_blocks)(const void*, int64_t, int64_t), const void* body,
+               void (*call)(const void*), const void* threads, size_t threads_bytes) {
+  if (const int bytes = allowed; bytes >= 0) {  // both may use this much shared memory
+    run_grid(kThreads, name, call, threads, threads_bytes);
+    allowed = bytes;
+  }
+  if (next_launch.block.x % 32 == 0 || allowed >= 0)
+    run_blocks(name, call_blocks, body);
+  else
+    run_grid(kThreads, name, call, threads, threads_bytes);
+}
+
+void run_either(const char* name, int axes, void (*call)(const void*), const void* body,
+                void (*call_blocks)(const void*, int64_t, int64_t), const void* blocks_body) {
+  const dim3 grid = next_launch.grid, block = next_launch.block;
+  const bool deep = grid.z * block.z != 1, high = grid.y * block.y != 1;
+  if (deep || (high && axes < 2))
+    run_blocks(name, call_blocks, blocks_body);
+  else
+    run_grid(kStrides, name, call, body, 0);
 }
 
 void* dynamic_shared_bytes() { return runner().shared_bytes(); }
