@@ -234,6 +234,7 @@ def test_a_long_wait_for_the_toolkits_objects_is_told(own_cache, compiler, monke
     fcntl.flock(lock, fcntl.LOCK_EX)
     process = Fork(loads(7))
     wait_until(lambda: "waits" in told_by(process), seconds=250)
+    fcntl.flock(lock, fcntl.LOCK_UN)  # the fork has the file open, too
     os.close(lock)
     out, error = process.communicate()
     assert out == "7.0 7.0 7.0\n", error
