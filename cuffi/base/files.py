@@ -19,6 +19,11 @@ except ImportError:  # Windows, where an open file can be neither removed nor re
     fcntl = None
 
 
+# How a pointer of Git LFS begins, which a checkout has in place of a large file, and what to say of it.
+LFS_POINTER = "version https://git-lfs.github.com/"
+OF_LFS = "it is a pointer of Git LFS, and the file itself is not in this checkout: `git lfs pull` gets it"
+
+
 def named_by(path: str | os.PathLike, name: str) -> str | None:
     """Find a file or folder that the file `path` names. None if it does not exist.
 
