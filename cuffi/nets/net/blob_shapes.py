@@ -120,7 +120,9 @@ class _Inference:
     def _said(self, spec: Spec) -> str:
         """What the file says of a layer, but for names: layers of which it says the same make the same shapes."""
         if spec not in self.said:
-            self.said[spec] = render(spec.node.without("name", "bottom", "top", "param", "blobs")).lstrip("\n")
+            self.said[spec] = render(spec.node.without("name", "bottom", "top", "param", "blobs")).lstrip(
+                "\n"
+            )
         return self.said[spec]
 
     def _ported_top_shapes(self, spec: Spec, module: Any, bottoms) -> list[Shape]:

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.nn.modules import module as _torch_module
 
 from ...base import CaffeRuntimeError, CaffeTypeError, CaffeValueError, some
-from ..stock.losses import why_outside
 from ..stock import StockLayer
 from ..stock.arithmetic import Scale
+from ..stock.losses import why_outside
 from ..stock.normalisation import BatchNorm, together
 from .fused import fused
 from .graph import Spec
@@ -111,10 +111,16 @@ def run_named(
 def _outside(net: CaffeNet, failed: LayerCall, values: list) -> str:
     """Words for a label that is no class, if a loss's scores and labels are its first two bottoms."""
     layer, bottoms = net.get_layer(failed.key), [values[i] for i in failed.bottoms[:2]]
-    if not getattr(layer, "is_loss", False) or not all(isinstance(one, Tensor) and one.dim() for one in bottoms):
+    if not getattr(layer, "is_loss", False) or not all(
+        isinstance(one, Tensor) and one.dim() for one in bottoms
+    ):
         return ""
     dim = getattr(layer, "dim", 1)
-    return why_outside(layer, bottoms[1], bottoms[0].shape[dim]) if -bottoms[0].dim() <= dim < bottoms[0].dim() else ""
+    return (
+        why_outside(layer, bottoms[1], bottoms[0].shape[dim])
+        if -bottoms[0].dim() <= dim < bottoms[0].dim()
+        else ""
+    )
 
 
 def _failed(net: CaffeNet, spec: Spec, error: Exception, more: str = "", words: str = "") -> Exception:

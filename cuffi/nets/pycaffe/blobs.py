@@ -218,7 +218,9 @@ class Names(OrderedDict):
         if key in self._known:
             raise UnknownName(f"{asked}: the layer {self._known[key]}")
         near = did_you_mean(key, self) or "."
-        raise UnknownName(f"{asked}: no {self._what} of that name{near} There are: {', '.join(some(self, 20))}")
+        raise UnknownName(
+            f"{asked}: no {self._what} of that name{near} There are: {', '.join(some(self, 20))}"
+        )
 
     def _say(self, key) -> None:
         if self._name:

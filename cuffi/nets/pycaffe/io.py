@@ -100,10 +100,16 @@ class Transformer:
     def _check_image(self, in_: str, data) -> None:
         """Is it an image with the channels of the input?"""
         if data is None:
-            raise CaffeValueError(f"{in_}: expected an image, got None, which cv2.imread gives if it cannot read the file")
+            raise CaffeValueError(
+                f"{in_}: expected an image, got None, which cv2.imread gives if it cannot read the file"
+            )
         shape, channels = list(np.shape(data)), self.inputs[in_][1]
         if in_ in self.transpose and len(shape) != len(self.transpose[in_]):
-            grey = ". A grey image: image[:, :, None], or load_image, which makes it RGB" if len(shape) == 2 else ""
+            grey = (
+                ". A grey image: image[:, :, None], or load_image, which makes it RGB"
+                if len(shape) == 2
+                else ""
+            )
             raise CaffeValueError(f"{in_}: expected an image [height, width, channels], got {shape}{grey}")
         if in_ in self.channel_swap and in_ in self.transpose and shape[self.transpose[in_][0]] < channels:
             had = shape[self.transpose[in_][0]]
@@ -154,13 +160,14 @@ class Transformer:
         """Set the mean: [K], a value for each channel, or an image [K, H, W] of the input's size."""
         self._check(in_)
         if isinstance(mean, str | os.PathLike):
-            raise CaffeValueError(f"Mean of {in_}: expected an array, got the path {str(mean)!r}: {_how_to_read(str(mean))}")
+            raise CaffeValueError(
+                f"Mean of {in_}: expected an array, got the path {str(mean)!r}: {_how_to_read(str(mean))}"
+            )
         mean = np.asarray(mean)
         if mean.ndim == 1:
             if mean.shape[0] != self.inputs[in_][1]:
-                raise CaffeValueError(
-                    f"Mean channels incompatible with input: {mean.shape[0]} values, {in_} has {self.inputs[in_][1]} channels"
-                )
+                has = f"{mean.shape[0]} values, {in_} has {self.inputs[in_][1]} channels"
+                raise CaffeValueError(f"Mean channels incompatible with input: {has}")
             mean = mean[:, None, None]
         else:
             mean = mean[None] if mean.ndim == 2 else mean

@@ -226,7 +226,9 @@ class _Enums:
         of = self._message.DESCRIPTOR
         names = [value.name for enum in of.enum_types for value in enum.values]
         kind = of.name.removesuffix("Parameter")
-        raise AttributeError(f"caffe.params.{kind} has no {name!r}{did_you_mean(name, names)} There are: {', '.join(names)}")
+        raise AttributeError(
+            f"caffe.params.{kind} has no {name!r}{did_you_mean(name, names)} There are: {', '.join(names)}"
+        )
 
 
 class Parameters:

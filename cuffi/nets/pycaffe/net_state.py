@@ -118,7 +118,9 @@ class NetState:
         for name, value in given.items():
             array = getattr(self.blob(name), what)
             if not np.ndim(value) or np.shape(value)[0] != array.shape[0]:
-                raise CaffeValueError(f"{self.module.path}: {name!r}: {why_unlike(name, np.shape(value), array.shape)}")
+                raise CaffeValueError(
+                    f"{self.module.path}: {name!r}: {why_unlike(name, np.shape(value), array.shape)}"
+                )
             try:
                 array[...] = value
             except ValueError as error:

@@ -1,4 +1,4 @@
-"""random as Python 2.7 drew: the generator is the same, and shuffle, choice, sample and the like used int(random() * n)."""
+"""random as Python 2.7 drew: of the same generator, shuffle, choice, sample and the like took int(random() * n)."""
 
 from __future__ import annotations
 

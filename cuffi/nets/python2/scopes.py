@@ -85,8 +85,8 @@ class _Comprehensions(ast.NodeTransformer):
     """`[f(x) for x in xs]` also sets x in its function: it becomes
     `[f(x) for __c1__ in xs if ((x := __c1__), True)[-1]]`.
 
-    Only where the name is used elsewhere, or by a function inside. In a class's body, where `:=` may not stand, the list
-    is made by a loop before the statement.
+    Only where the name is used elsewhere, or by a function inside. In a class's body, where `:=` may not stand, a loop
+    before the statement makes the list.
     """
 
     def __init__(self, tree: ast.AST, is_part: bool):

@@ -74,7 +74,8 @@ def why_outside(layer, labels: torch.Tensor, classes: int) -> str:
         return ""
     label = int(wrong[0])
     ignore = f". To ignore it: loss_param {{ ignore_label: {label} }}" if ignored is None else ""
-    return f"label {label} for {classes} classes, which are 0 to {classes - 1}: num_output of the scores' layer says how many{ignore}"
+    said = f"label {label} for {classes} classes, which are 0 to {classes - 1}"
+    return f"{said}: num_output of the scores' layer says how many{ignore}"
 
 
 class SoftmaxWithLoss(StockLayer):
