@@ -21,7 +21,9 @@ except ImportError:  # Windows, where an open file can be neither removed nor re
 
 # How a pointer of Git LFS begins, which a checkout has in place of a large file, and what to say of it.
 LFS_POINTER = "version https://git-lfs.github.com/"
-OF_LFS = "it is a pointer of Git LFS, and the file itself is not in this checkout: `git lfs pull` gets it"
+OF_LFS = (
+    f"it is text, and begins with '{LFS_POINTER}', a pointer of Git LFS: `git lfs pull` gets the file itself"
+)
 
 
 def named_by(path: str | os.PathLike, name: str) -> str | None:

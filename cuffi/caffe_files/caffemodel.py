@@ -113,7 +113,7 @@ def fits(own, stored, legacy: bool) -> bool:
 
 def stored_blob(path) -> StoredBlob:
     """The blob of a .binaryproto, such as a mean image."""
-    return _scanned(path, ".binaryproto", lambda scan, size: scan.only_blob(size))
+    return _scanned(path, ".binaryproto", lambda scan, size: scan.blob(0, size))
 
 
 def stored_state(path) -> StoredState:
@@ -241,12 +241,6 @@ class _Scan:
             raise _Malformed(f"offset {at}: a blob of shape {shape} has {count} values")
         return StoredBlob(tuple(shape), dtype, chosen, has_legacy)
 
-    def only_blob(self, size: int) -> StoredBlob:
-        """The blob of a file that has nothing else."""
-        if any(number in (1, 100) and wire == 2 for number, wire, _, _ in self.fields(0, size)):
-            raise _Malformed("it has layers, as a .caffemodel has")
-        return self.blob(0, size)
-
     def dims(self, at: int, end: int) -> list[int]:
         dims = []
         for number, wire, start, stop in self.fields(at, end):
@@ -276,11 +270,11 @@ class _Scan:
                 size = 8 if wire == 1 else 4
             else:
                 raise _Malformed(f"offset {where}: a field of wire type {wire}")
-            if number and size > end - at and end == len(self.data):
-                cut = f"it ends {size - end + at:,} bytes too early, as after a download that stopped: get it again"
-                raise _Malformed(f"{cut} (offset {where})")
             if not number or size > end - at:
-                raise _Malformed(f"offset {where}: a field of {size} bytes where {end - at} are left")
+                left = f"offset {where}: a field of {size} bytes where {end - at} are left"
+                if number and end == len(self.data) and size < 1 << 40:
+                    left += f": {size - end + at:,} are missing, as after a download that stopped: get the file again"
+                raise _Malformed(left)
             yield number, wire, at, at + size
             at += size
 

@@ -106,7 +106,7 @@ class _Inference:
         if (known := module.top_shapes(*bottoms)) is not None:
             return known
         # A stock layer's shapes are the same in both phases, and those of a layer like it.
-        key = (type(module), self._said(step.spec), len(step.tops), *bottoms)
+        key = (type(module), self._text_of(step.spec), len(step.tops), *bottoms)
         if key not in self.tops:
             # Autocast would keep the fake casts of the parameters, and use them in real calls.
             plain = torch.autocast(torch.get_default_device().type, enabled=False)
@@ -117,7 +117,7 @@ class _Inference:
             self.tops[key] = [tuple(top.shape) for top in tops]
         return self.tops[key]
 
-    def _said(self, spec: Spec) -> str:
+    def _text_of(self, spec: Spec) -> str:
         """What the file says of a layer, but for names: layers of which it says the same make the same shapes."""
         if spec not in self.said:
             self.said[spec] = render(spec.node.without("name", "bottom", "top", "param", "blobs")).lstrip(

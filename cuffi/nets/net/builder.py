@@ -113,9 +113,8 @@ class Builder:
         """What to say of blobs of layers that this net leaves out."""
         state, said = self.states[phase], {}
         for spec in self.specs:
-            if not included(spec.node, state) and spec.tops:
-                why = f"is made by {spec.name!r} in line {spec.line}, {why_left_out(spec.node, state)}"
-                said.update(dict.fromkeys(spec.tops, why))
+            if not included(spec.node, state) and (why := why_left_out(spec.node, state)):
+                said.update(dict.fromkeys(spec.tops, f"is made by {spec.name!r} in line {spec.line}, {why}"))
         return said
 
     def _is_input(self, spec: Spec) -> bool:

@@ -43,11 +43,11 @@ def included(layer: Node, state: State) -> bool:
 
 
 def why_left_out(layer: Node, state: State) -> str:
-    """What to say of a layer that is not part of the net in that state, and how to have it."""
+    """Which stage or level has a layer that is not part of the net in that state. "": the other phase has it."""
     rules = [message_of(node, "NetStateRule") for node in layer.nodes("include")]
     here = [rule for rule in rules if not rule.HasField("phase") or _PHASES[rule.phase] == state.phase]
     if rules and not here:
-        return f"which is only in the phase {_PHASES[rules[0].phase]}"
+        return ""
     for rule in here:
         if lacking := [stage for stage in rule.stage if stage not in state.stages]:
             wanted = sorted({*state.stages, *rule.stage})
@@ -57,7 +57,7 @@ def why_left_out(layer: Node, state: State) -> str:
     stages = {stage for rule in here for stage in rule.not_stage}
     stages |= {stage for node in layer.nodes("exclude") for stage in message_of(node, "NetStateRule").stage}
     against = ", ".join(map(repr, sorted(stages & state.stages)))
-    return f"which the stage {against} leaves out" if against else "which the file's rules leave out"
+    return f"which the stage {against} leaves out" if against else ""
 
 
 def _meets(node: Node, state: State) -> bool:

@@ -38,7 +38,7 @@ class Memory:
 
 def why_unlike(name: str, given: tuple[int, ...], own: tuple[int, ...]) -> str:
     """Words for an array that does not have a blob's shape, and what to do."""
-    said = f"expected the blob's shape {list(own)}, got {list(given)}"
+    said = f"could not broadcast {list(given)} to the blob's shape {list(own)}"
     if len(own) == 4 and len(given) in (3, 4) and given[-1] == own[1] and given[-3:-1] == own[2:]:
         order = "(2, 0, 1)" if len(given) == 3 else "(0, 3, 1, 2)"
         return f"{said}, which has the channels last: array.transpose{order} puts them first"

@@ -8,7 +8,7 @@ import functools
 import re
 import tokenize
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
@@ -109,7 +109,7 @@ def _old(tree: Any, divides: bool, prints: bool, is_part: bool) -> Any:
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
+def quiet() -> Generator[None]:
     """Without warnings of a file's syntax, such as "\\d" in a string."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)

@@ -47,12 +47,12 @@ def _encode(text: str, own):
         if encoding.lower() in ("string_escape", "string-escape"):
             return as_text(codecs.escape_encode(as_bytes(text))[0])
         if encoding.lower() in ("rot13", "rot-13", "rot_13"):
-            return codecs.encode(text, encoding)
+            return str(codecs.getencoder(encoding)(text)[0])
         of_bytes = _OF_BYTES.get(encoding.lower())
         if of_bytes is not None:
             return of_bytes(as_bytes(text)).decode()
         is_codec_of_bytes = encoding.lower() in ("zlib", "bz2")
-        return codecs.encode(as_bytes(text), encoding) if is_codec_of_bytes else own(encoding, errors)
+        return codecs.encode(as_bytes(text), encoding) if is_codec_of_bytes else own(encoding, errors)  # ty: ignore[no-matching-overload]
 
     return encode
 

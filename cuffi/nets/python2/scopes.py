@@ -69,16 +69,16 @@ def _is_next(node: ast.AST) -> bool:
     return name == "next"
 
 
-def _own(node: ast.AST):
+def _nodes_of(node: ast.AST):
     """The nodes of a scope, without those of functions and classes in it."""
     for child in ast.iter_child_nodes(node):
         yield child
         if not isinstance(child, (*_FUNCTIONS, ast.ClassDef)):
-            yield from _own(child)
+            yield from _nodes_of(child)
 
 
 def _yields(node: ast.FunctionDef) -> bool:
-    return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in _own(node))
+    return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in _nodes_of(node))
 
 
 class _Comprehensions(ast.NodeTransformer):

@@ -17,7 +17,7 @@ import numpy as np
 
 from .literals import as_bytes, as_text
 
-_as_texts = np.frompyfunc(as_text, 1, 1)
+_as_texts: Any = np.frompyfunc(as_text, 1, 1)
 
 
 def _of_array(array: np.ndarray) -> np.ndarray:
@@ -226,7 +226,7 @@ class _AcceptsText:
     """A file that was opened as binary, which also accepts text."""
 
     def write(self, data):
-        return super().write(as_bytes(data) if isinstance(data, str) else data)  # ty: ignore[unresolved-attribute]
+        return super().write(as_bytes(data) if isinstance(data, str) else data)  # ty: ignore[missing-attribute]
 
     def writelines(self, lines):
         for line in each(lines):

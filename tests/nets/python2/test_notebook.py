@@ -83,7 +83,7 @@ class _Named(ast.NodeTransformer):
             words = [" ".join(word.split()) for word in words]
         else:
             return node
-        return ast.Constant((_OWN.get(name, name), *words))
+        return ast.Constant(repr((_OWN.get(name, name), *words)))
 
 
 def told(tree: ast.Module) -> list[str]:
