@@ -138,7 +138,7 @@ def test_each_module_has_a_test():
 
 
 ROOT_FILES = {
-    ".clang-format", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "README.md", "SECURITY.md",
+    ".clang-format", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "SECURITY.md",
     "MANIFEST.in", "build_ffi.py", "pyproject.toml", "requirements.txt", "setup.py", "test.py",
 }  # fmt: skip
 

@@ -176,7 +176,7 @@ def plan(arguments: tuple, allocations: list[Tensor], launches: list[Launched], 
         result: the call's result: allocations, or nothing.
         aliases: pairs of tensors with the same memory and shape.
     """
-    c = extension._call
+    c = extension.usable()
     if c is None:  # not built
         return None
     origins = {id(t): (c.ARGUMENT, i) for i, t in enumerate(arguments) if isinstance(t, Tensor)}
@@ -239,4 +239,5 @@ def _launch(c, launched: Launched, origins: dict) -> tuple:
         else:
             words.append((c.CONSTANT, (int(value) + 2**63) % 2**64 - 2**63))
     threads = library.set_num_threads if BACKENDS[library.backend].on_host else 0
-    return library.runner(function), threads, lambda: library.fail(function), words
+    run = library.runner(function)
+    return run, library.is_program, threads, lambda: library.fail(function), words

@@ -7,8 +7,8 @@
 //   SIGINT             Ctrl-C, while Python waits for the kernel; Python gets it, too
 //
 // The first three also end a call from Python whose C++ does so outside of a kernel.
-// This holds only if the signal finds a thread in this library's own code. A function of another library, such as
-// malloc, may hold a lock. Other signals go to the handler that was there before.
+// This holds only if the signal finds a thread in this library's own code, or in memcpy, memmove or memset, which g++ calls
+// for loops. Another function of another library, such as malloc, may hold a lock. Other signals go to the handler that was there before.
 #pragma once
 
 #include <errno.h>
@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <ucontext.h>
 
@@ -31,6 +32,8 @@ namespace cuda_host {
 
 // Does this thread run a kernel's own code, and not the launcher's?
 extern __thread volatile bool in_kernel;
+// Is it in one of the C library's functions that copy or set memory?
+extern __thread volatile bool copying;
 // The end of the stacks of this thread's fibres, which nobody may touch.
 extern __thread const char* stack_guard;
 // The end of this thread's dynamic shared memory, of which the launch asked for `shared_size` bytes.
@@ -73,7 +76,21 @@ inline bool near_stack(const char* address, const void* context) {
 #endif
 }
 
+// The address that a cast has moved to where no memory is, because it is no multiple of its type's alignment: the lowest
+// bits are in bits 42 to 45, too (include/host/cuda_convert.h). Null of another one.
+inline const char* misaligned(const char* address) {
+  const auto moved = reinterpret_cast<uintptr_t>(address);
+  for (uintptr_t mask = 1; mask < 16; mask = 2 * mask + 1) {
+    const uintptr_t meant = moved ^ (moved & mask) << 42;
+    unsigned char is_there;
+    if (meant != moved && !mincore(reinterpret_cast<void*>(meant & ~uintptr_t(4095)), 1, &is_there))
+      return reinterpret_cast<const char*>(meant);
+  }
+  return nullptr;
+}
+
 inline void explain(int number, const siginfo_t* info, const void* context) {
+  copying = false;
   const char* const address = static_cast<const char*>(info->si_addr);
   if (number == SIGFPE)
     caffe_leave("an integer was divided by zero, or its quotient does not fit");
@@ -87,6 +104,10 @@ inline void explain(int number, const siginfo_t* info, const void* context) {
     caffe_leave("used byte %lld of its dynamic shared memory, of which the launch asked for %lld bytes",
                 static_cast<long long>(address - shared_guard + shared_size),
                 static_cast<long long>(shared_size));
+  else if (const char* const meant = misaligned(address))
+    caffe_leave(
+        "read or wrote a type at address %p that is no multiple of the type's alignment; a GPU stops there",
+        static_cast<const void*>(meant));
   else if (!in_kernel && near_stack(address, context))
     caffe_leave("needs more stack than this thread has");
   else if (!address && info->si_code == SI_KERNEL)  // x86 does not say which address it was
@@ -120,7 +141,8 @@ inline void handle(int number, siginfo_t* info, void* context) {
     }
   }
   const uintptr_t at = code_address(context);
-  const bool own = at >= reinterpret_cast<uintptr_t>(__ehdr_start) && at < reinterpret_cast<uintptr_t>(etext);
+  const bool own =
+      copying || (at >= reinterpret_cast<uintptr_t>(__ehdr_start) && at < reinterpret_cast<uintptr_t>(etext));
   const bool fault = number != SIGINT && number != kNudge;
   if (in_kernel && own && fault) note_fault(number, at, info->si_addr);
   if ((in_kernel || (fault && !launching)) && own) explain(number, info, context);

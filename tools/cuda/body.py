@@ -19,6 +19,7 @@ class Body:
 
     def __init__(self, source: Source, function: Function):
         tokens = source.lexed.tokens
+        self.source_text = source.text
         self.tokens = tokens[position_from(tokens, function.body) : position_from(tokens, function.end)]
         self.words = {token.text for token in self.tokens}
         self._text = _HEAD + mask(self.tokens, function.body, function.end)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
@@ -14,7 +15,7 @@ from ..package_module import package_module
 from ..refused import Refused
 from . import architectures, find_nvcc, folders
 from .backends import BACKENDS, Backend
-from .package import OWN, PACKAGE, ROOT
+from .package import IS_INSTALLED, OWN, PACKAGE, ROOT
 
 shell = package_module("base/shown").command
 compiler = package_module("base/compiler")
@@ -27,6 +28,11 @@ _OF_COMPILERS = (
     "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS",
 )  # fmt: skip
 _ARCH = re.compile(r"[\w.-]+\Z")
+
+
+def of_compilers() -> dict[str, str]:
+    """The variables of the environment that compilers read, and that are set."""
+    return {name: text for name in _OF_COMPILERS if (text := os.environ.get(name))}
 
 
 def defaults() -> dict[str, str]:
@@ -54,8 +60,8 @@ def suite_command(layers_dir: str, options: str = "") -> str:
     script = os.path.join(ROOT, "test.py")
     if not os.path.exists(script):
         return shell(*make_command(), "test", *where)
-    python = "python" if shutil.which("python") else "python3"  # Debian has only the second
-    return shell(*where, python, script if is_called_elsewhere() else "test.py", *options.split())
+    # Every Linux and every environment has python3; Debian has no python.
+    return shell(*where, "python3", script if is_called_elsewhere() else "test.py", *options.split())
 
 
 class Settings:
@@ -66,7 +72,7 @@ class Settings:
         known = defaults()
         value = {name: values.get(name, default) for name, default in known.items()}
         self.arguments = {name: text for name, text in values.items() if name not in known and text}
-        self.cxx = command(compiler.cxx(value["CXX"]) if value["CXX"].strip() else "", "CXX")
+        self.wanted_cxx = value["CXX"]
         self.cuda_home = value["CUDA_HOME"]
         self.wanted_nvcc = value["NVCC"].strip()
         self.arch = self._words(value["ARCH"], "ARCH")
@@ -89,6 +95,11 @@ class Settings:
             raise Refused(f"BACKENDS={folders.shown(' '.join(strange))}: there are {' and '.join(BACKENDS)}")
         self._searched = [b for b in BACKENDS.values() if value[b.compiler] == "search"]
         self._nvcc: str | None = None
+
+    @functools.cached_property
+    def cxx(self) -> str:
+        """The C++ compiler. Refused if there is none: a net of stock types, and `make new`, need none."""
+        return command(compiler.cxx(self.wanted_cxx) if self.wanted_cxx.strip() else "", "CXX")
 
     @property
     def nvcc(self) -> str:
@@ -139,11 +150,12 @@ class Settings:
                 )
 
     def core_key(self, backend: str, of_kernels: bool = True) -> str:
-        """A key for the toolkit's own objects, which depends on the settings."""
+        """A key for the toolkit's own objects, which depends on the settings, and on what compilers read besides."""
         of = {name: self.of(name) for name in ("CXX", *BACKENDS[backend].settings)}
         if not of_kernels and of.get("SANITIZE") == "races":
             of["SANITIZE"] = ""
-        return hashlib.sha256("\0".join(of.values()).encode(errors="surrogateescape")).hexdigest()[:8]
+        words = [*of.values(), *map("=".join, of_compilers().items())]
+        return hashlib.sha256("\0".join(words).encode(errors="surrogateescape")).hexdigest()[:8]
 
     def core_of(self, backend: str, of_kernels: bool = True) -> str:
         """The folder of the toolkit's own objects for a backend.
@@ -173,7 +185,7 @@ class Settings:
         """The settings as lines of a makefile."""
         values = {"PYTHON": shlex.quote(sys.executable), "PACKAGE": PACKAGE}
         values |= {"UNSHARED": self._unshared(), **self._shared()}
-        values["ENVIRONMENT"] = " ".join(f"{n}={os.environ[n]}" for n in _OF_COMPILERS if os.environ.get(n))
+        values["ENVIRONMENT"] = " ".join(f"{name}={text}" for name, text in of_compilers().items())
         if "cuda" in self.backends:
             values |= architectures.options(self.nvcc, self.arch) | find_nvcc.options(self.nvcc)
         escaped = {name: text.replace("$", "$$").replace("#", r"\#") for name, text in values.items()}
@@ -212,7 +224,19 @@ class Settings:
         own = {name: self.of(name) for backend in BACKENDS.values() for name in backend.settings}
         return {**own, "BUILD": self.build, "CORE": self.core, "V": "1" if self.verbose else ""}
 
+    @property
+    def makes_toolkit(self) -> bool:
+        """Does make write what Python needs into the package: the extension that makes calls, the wings' files?
+
+        A checkout's own make does, and no build with a CORE elsewhere, such as that of load. An installed package, or
+        another user's checkout, has them.
+        """
+        package = os.path.join(ROOT, PACKAGE, "runtime")
+        return not IS_INSTALLED and self.core == "build/core" and os.access(package, os.W_OK)
+
     def _shared_core(self) -> str:
+        if IS_INSTALLED:  # nothing is written into what pip installed
+            return os.path.join(self.build, "core")
         shared = os.path.join(ROOT, "build", "core")
         nearest = shared
         while not os.path.exists(nearest):

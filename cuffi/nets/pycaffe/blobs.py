@@ -18,6 +18,7 @@ from ...caffe_files.parameters import did_you_mean
 from ..data.sources import package
 from ..net.blob import Blob, BlobVec
 from ..stock import blobs_of, share_blob
+from ..stock._late_checks import raise_if_refused
 
 
 class Mirror:
@@ -34,6 +35,7 @@ class Mirror:
             self.host, self.place = tensor.cpu().numpy(), place
         elif tensor.device.type != "cpu" and self.version != tensor._version:
             np.copyto(self.host, tensor.cpu().numpy())
+        raise_if_refused(wait=True)  # what was copied is computed, and so are the checks before it
         self.version = tensor._version
         return self.host
 
