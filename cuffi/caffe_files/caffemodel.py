@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ..base import CaffeValueError, some
-from ..base.files import LFS_POINTER, OF_LFS, to_read
+from ..base.files import to_read
 from ..base.shown import shown
 
 # Field numbers of caffe.proto, by message: NetParameter, LayerParameter, V1LayerParameter, V0LayerParameter,
@@ -139,7 +139,6 @@ _MAGIC = {
     b"PK\x03\x04": "it is a zip archive, as torch.save writes them",
     b"\x1f\x8b": "it is a gzip file: unpack it",
     b"\x93NUMPY": "it is a numpy file: numpy.load reads it",
-    LFS_POINTER.encode(): f"{OF_LFS}",
 }
 
 
@@ -150,7 +149,7 @@ def _looks_like(data) -> str:
             return words
     begin = data[:60].decode("latin-1").split("\n")[0].rstrip("\r")
     if re.match(r"\s*<(!doctype|html|\?xml)", begin, re.IGNORECASE):
-        return f"it is a web page, and begins with {begin!r}: the download gave a page in place of the file"
+        return f"it is text, and begins with {begin!r}, a web page: the download gave a page in place of the file"
     is_text = len(begin) > 12 and begin.isascii() and begin.isprintable()
     return f"it is text, and begins with {begin!r}" if is_text else ""
 
