@@ -6,6 +6,7 @@ number in a file of 500 MB. The values of blobs are read directly into torch's m
 
 from __future__ import annotations
 
+import contextlib
 import math
 import mmap
 import re
@@ -114,6 +115,19 @@ def fits(own, stored, legacy: bool) -> bool:
 def stored_blob(path) -> StoredBlob:
     """The blob of a .binaryproto, such as a mean image."""
     return _scanned(path, ".binaryproto", lambda scan, size: scan.blob(0, size))
+
+
+def mean_image(path) -> Tensor:
+    """The mean image of a .binaryproto, [channels, height, width]. The channels have the file's order, mostly BGR."""
+    with to_read(path) as file:
+        mean = stored_blob(path).read(file)
+    if not mean.numel():
+        layers = []
+        with contextlib.suppress(CaffeValueError):
+            layers = stored_layers(path)
+        hint = ", but layers, as a .caffemodel has" if layers else ""
+        raise CaffeValueError(f"{path}: not a mean image: no values in it{hint}")
+    return mean[0] if mean.dim() == 4 and mean.shape[0] == 1 else mean
 
 
 def stored_state(path) -> StoredState:

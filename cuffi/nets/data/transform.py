@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from ...base import CaffeValueError
-from ..net.weights import mean_image
+from ...caffe_files.caffemodel import mean_image
 
 
 class Draws:

@@ -10,9 +10,8 @@ from support.weights import TEXT, add_blob, message_of, net_with, same
 from support.wire import field
 
 from cuffi import CaffeValueError, caffe_net
-from cuffi.caffe_files.caffemodel import stored_layers
+from cuffi.caffe_files.caffemodel import mean_image, stored_layers
 from cuffi.nets.net.messages import STOCK
-from cuffi.nets.net.weights import mean_image
 
 
 def older(message, format: str) -> bytes:
