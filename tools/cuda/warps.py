@@ -109,7 +109,7 @@ class Warps(Phases):
         if child.type in ("compound_statement", "else_clause"):
             self.in_warp.add(child.id)
             for below in child.named_children if child.type == "else_clause" else ():
-                self.in_warp.add(below.id)
+                self._mark_warp_arm(below)
 
     def _check_order(self, statement, name: str):
         """Nothing in the statement may be done before a value is sent."""
@@ -144,8 +144,11 @@ class Warps(Phases):
         if not any(statement.id in self.in_warp for statement in statements):
             yield from super().region(statements, is_last)
             return
+        number = len(self.groups)
         self.groups.append((statements, False))
-        yield from self._lanes(statements, is_last, in_loop=False)
+        for region in self._lanes(statements, is_last, in_loop=False):
+            region.group = number
+            yield region
 
     def _lanes(self, statements: list, is_last: bool, in_loop: bool) -> Iterator[Region]:
         """The regions of a warp's statements. in_loop: within one around a meeting."""
@@ -319,12 +322,19 @@ class Warps(Phases):
         else:
             yield from self._around_warp(node, is_last, in_loop)
 
-    def around_regions(self) -> list:
+    def around_regions(self, regions: list[Region], kept: KeptVariables) -> list:
         edits: list[tuple[int, tuple[int, int, Any]]] = []
-        for statements, is_inner in self.groups:
+        for number, (statements, is_inner) in enumerate(self.groups):
             start, end = self.bounds(statements)
-            edits.append((3, (start, start, " {" if is_inner else " CAFFE_HOST_EACH_WARP ")))
-            edits.append((2, (end, end, " }" if is_inner else " });")))
+            inside = [i for i, region in enumerate(regions) if region.group == number]
+            for variable in (v for v in kept.variables if v.region in inside and v.declarator is not None):
+                named = [v for v in self.uses.variables(variable.declarator) if v is not variable]
+                self._check(
+                    all(v.start < statements[0].start_byte for v in named), "a size that a warp knows"
+                )
+            opening = "".join(map(kept.structures, inside)) + " CAFFE_HOST_EACH_WARP "
+            edits.append((5 if is_inner else 4, (start, start, " {" if is_inner else opening)))
+            edits.append((2 if is_inner else 3, (end, end, " }" if is_inner else " });")))
         return edits
 
     def once(self, kept: KeptVariables) -> list:
