@@ -35,6 +35,7 @@ from .conditions import HOST_BUILD
 from .expanding import Meeting
 from .launches import Launch
 from .lexer import Lexed
+from .number_types import Types
 from .outline import Function, Parameter
 from .source import Source, local_headers
 from .tokens import LOOP, macro_body, match_brackets, position_from
@@ -125,6 +126,11 @@ class Unit:
         self.foreign = foreign_functions(self.sources)
         self._volatile = {name for source in self.sources for name in volatile_names(source)}
         self._knows_all = all(self._knows(source) for source in self.sources)
+
+    @functools.cached_property
+    def types(self) -> Types:
+        """What the files' names mean to a conversion."""
+        return Types(self.sources)
 
     @functools.cached_property
     def names(self) -> UnitNames:

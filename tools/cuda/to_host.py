@@ -9,9 +9,11 @@ These are rewritten:
     extern __shared__ T s[];       a pointer; outside functions, an object, and a pointer where it is used
     static __shared__ T x;         __shared__ T x;
     __syncthreads()                __syncthreads(__LINE__, 5): its column, by which the launcher knows it
-    (int)x, int i = x;             ::cuda_host::to<int>(x), int i = ::cuda_host::to<int>(x); (casts.py)
+    (int)x                         (int)(::cuda_host::GpuCast<int>)x (conversions.py)
+    int i = x;                     int i = ::cuda_host::gpu_into<int> = x;
+    x << n                         x << ::cuda_host::gpu_shift << n
     __device__ float2 f(float2 x)  __device__ __attribute__((always_inline)) float2 f(float2 x), for the race finder
-    while (*flag == 0);            while (::cuda_host::may_spin() && (*flag == 0));, if flag is volatile
+    while (*flag == 0);            while (::cuda_host::may_wait() && ...);, if flag is volatile
     #include "beside.cuh"          is rewritten as well, into the same place relative to the output
 
 No edit adds or removes a line, so with one #line all diagnostics name the user's own file. Code that cannot run on the
@@ -24,12 +26,13 @@ from __future__ import annotations
 import os
 import re
 import sys
+from typing import Any
 
 from .alone import IN_WARPS
 from .analysis import RANGE_LOOPS, Kernel, Unit
-from .branches import ASM, FOR_DEVICES, GPU_ONLY, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
-from .casts import Within, casts
+from .branches import ASM, GPU_ONLY, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
 from .conditions import ARCH, HOST_BUILD, Directive, Token
+from .conversions import of_function, of_macro, of_text
 from .expanding import expanded
 from .guard import counts_along_x, guard_of
 from .inlining import inlined
@@ -41,8 +44,9 @@ from .rewrite import Rewriter, quoted, rewrite_files
 from .shared_memory import constant, shared
 from .source import Source
 from .spinning import spinning_loops
+from .steps import in_step
 from .strides import strides_of
-from .tokens import macro_body, match_brackets, position_from
+from .tokens import macro_body, position_from
 from .warps import warps_of
 
 # The functions that need to know where they stand.
@@ -99,25 +103,21 @@ class HostRewriter(Rewriter):
         if self.watched:
             inlined(self, unit)
         for function in source.functions:
-            if function.words & FOR_DEVICES:
-                tokens = source.lexed.tokens
-                within = (position_from(tokens, at) for at in (function.body + 1, function.end - 1))
-                # A loop of these modes is what g++ vectorises.
-                kernel = kernels.get((function.body, function.end))
-                in_loop = kernel is not None and kernel.mode in ("kRange", "kBlocks")
-                in_loop = in_loop or function.body in self._in_phases
-                to = "::cuda_host::to_vectorised" if in_loop else "::cuda_host::to"
-                for edit in casts(tokens, source.lexed.partner, *within, Within(tokens, function), to):
-                    if not any(first <= edit[0] and edit[1] <= last for first, last in self._answered):
-                        self.edit(*edit)
+            # A loop of these modes is what g++ vectorises.
+            kernel = kernels.get((function.body, function.end))
+            in_loop = kernel is not None and kernel.mode in ("kRange", "kBlocks")
+            in_loop = in_loop or function.body in self._in_phases
+            for edit in of_function(source, function, unit.types, in_loop):
+                if not any(first <= edit[0] and edit[1] <= last for first, last in self._answered):
+                    self.edit(*edit)
+        in_step(self, unit)
         self._words(source.lexed.tokens, in_macro=False)
         for macro in source.macros:
             self._words(macro_body(macro), in_macro=True)
             for first, last, value in IN_MACROS.words(macro_body(macro)):
                 self.edit(first.start, last.end, value)
-            body = macro_body(macro)
-            for start, end, text in casts(body, match_brackets(body), 0, len(body)):
-                self.edit(start, end, text)
+            for edit in of_macro(macro, unit.types):
+                self.edit(*edit)
         for condition in source.lexed.conditions:
             self._condition(condition)
         self._refuse_headers()
@@ -141,10 +141,13 @@ class HostRewriter(Rewriter):
             self.edit(function.body + 1, function.body + 1, text)
             self.edit(function.end - 1, function.end - 1, "}); ")
             return
+        before = len(self.edits)
         mode, identity, closing = self._mode(unit, function, kernel)
         opening = f' ::cuda_host::run<::cuda_host::{mode}>("{function.name}", [=]({identity}) mutable {{'
         opening += self._nothing_left(function)
-        self.edit(function.body + 1, function.body + 1, opening)
+        self.edits.insert(
+            before, (function.body + 1, function.body + 1, opening)
+        )  # what _mode writes stands in it
         self.edit(function.end - 1, function.end - 1, closing)
         if mode == "kRange":
             tokens = self.source.lexed.tokens
@@ -169,18 +172,19 @@ class HostRewriter(Rewriter):
             if isinstance(phases, str):
                 return mode, "", end
             self._in_phases.add(function.body)
-            self._edits(phases)
+            self._edits(phases, unit)
             return "kPhases", "CAFFE_HOST_BLOCK", end
         strides = strides_of(self.source, function, unit.names)
         if not isinstance(strides, str):
-            self._edits(strides[0])
+            self._edits(strides[0], unit)
             return f"kStrides, {strides[1]}", "CAFFE_HOST_STRIDES", end
         if kernel.in_rows and counts_along_x(self.source, function):
             mode = "kRows"
         guard = guard_of(self.source, function, unit.macros)
         if not guard:
             return mode, "CAFFE_HOST_IDENTITY", end
-        asked = f" CAFFE_HOST_ASKED({guard.text}, {str(guard.leaves).lower()})"
+        condition = of_text(guard.text, unit.types, in_loop=True)
+        asked = f" CAFFE_HOST_ASKED({condition}, {str(guard.leaves).lower()})"
         self.edit(guard.after, guard.after, asked)
         # Who runs is in. Of the same length, so that errors name the user's columns.
         first, last = guard.condition
@@ -202,9 +206,10 @@ class HostRewriter(Rewriter):
         name = f'::cuda_host::run<::cuda_host::kWarps>("{function.name}", '
         return f' {name}[=](CAFFE_HOST_BLOCK) mutable {{{text}}}, [=]() mutable {{\n#line {line} "{path}"\n'
 
-    def _edits(self, edits: list[tuple[int, int, str]]):
-        for edit in edits:
-            self.edit(*edit)
+    def _edits(self, edits: list[tuple[int, int, Any]], unit: Unit):
+        """Edits of a pass that copies text. What is rendered later has its conversions."""
+        for start, end, text in edits:
+            self.edit(start, end, text if callable(text) else of_text(text, unit.types, in_loop=True))
 
     def _nothing_left(self, function: Function) -> str:
         """What a kernel does whose body no branch for nvcc has left."""
@@ -330,7 +335,7 @@ class WarpsRewriter(HostRewriter):
             self.reasons[self.source.functions.index(function)] = found
             return
         self._in_phases.add(function.body)
-        self._edits(found[0])
+        self._edits(found[0], unit)
         self._late += found[1]
 
 
