@@ -37,7 +37,7 @@ from .launches import Launch
 from .lexer import Lexed
 from .number_types import Types
 from .outline import Function, Parameter
-from .source import Source, local_headers
+from .source import Clock, Source, local_headers
 from .tokens import LOOP, macro_body, match_brackets, position_from
 from .unit_names import UnitNames
 
@@ -108,7 +108,9 @@ class Unit:
         """
         self.main, self._find = Source(text, path, defined), functools.cache(find) if find else None
         root = root or os.path.dirname(path)
-        self.headers = local_headers(self.main, root, os.path.relpath(path, root or "."), self._find)
+        self.clock = Clock()
+        name = os.path.relpath(path, root or ".")
+        self.headers = local_headers(self.main, root, name, self._find, self.clock)
         self.sources = [self.main, *self.headers.values()]
         self.functions = {f.name for s in self.sources for f in s.functions}
         self._words = _words_by_name(self.sources, self.functions)
@@ -150,7 +152,11 @@ class Unit:
         return len(includes) == len(names) and all(is_read(name) or is_known(name) for name in names)
 
     def kernels(self, source: Source) -> list[Kernel]:
-        return [self._kernel(source, function) for function in source.functions if function.is_kernel]
+        found = []
+        for function in (f for f in source.functions if f.is_kernel):
+            self.clock.check(len(self.headers))
+            found.append(self._kernel(source, function))
+        return found
 
     def reachable(self, words: set[str]) -> set[str]:
         """These words, and all words in the functions, classes and macros that they name, and so on."""
