@@ -107,8 +107,9 @@ class HostRewriter(Rewriter):
             kernel = kernels.get((function.body, function.end))
             in_loop = kernel is not None and kernel.mode in ("kRange", "kBlocks")
             in_loop = in_loop or function.body in self._in_phases
+            answered = [(a, b) for a, b in self._answered if function.body < a < function.end]
             for edit in of_function(source, function, unit.types, in_loop):
-                if not any(first <= edit[0] and edit[1] <= last for first, last in self._answered):
+                if not any(first <= edit[0] and edit[1] <= last for first, last in answered):
                     self.edit(*edit)
         in_step(self, unit)
         self._words(source.lexed.tokens, in_macro=False)
