@@ -54,6 +54,8 @@ struct RaceFinder {
   void warp_barrier(int, unsigned int) {}
   void fence() {}
   void read_from_no_lane(int, const void*) {}
+  void copy_begins(const void*, const void*, size_t, size_t, const void*) {}
+  void copy_ends(const void*, const void*, size_t, size_t, const void*) {}
   void thread_ended(int) {}
   void barrier_skipped(int, int, const void*) {}
   void fault(const void*, const char*) {}
@@ -63,6 +65,7 @@ struct RaceFinder {
   void take_turn() {}
   void end_turn() {}
 };
+inline RaceFinder race_finder;  // of empty functions
 }  // namespace cuda_host
 
 #else
@@ -73,6 +76,7 @@ struct RaceFinder {
 #include <atomic>
 #include <mutex>
 
+#include "race_copies.h"
 #include "race_library.h"
 #include "race_log.h"
 #include "race_order.h"
@@ -115,6 +119,7 @@ class RaceFinder : Order {
   void begin_block(int64_t block) {
     if (!static_shared_.memory) shared_is(library_.find());  // another host thread than the launching one
     Order::begin_block(static_cast<uint32_t>(block));
+    copying_.clear();
     static_shared_.forget();
     dynamic_shared_.forget();
   }
@@ -179,19 +184,40 @@ class RaceFinder : Order {
     common().turn.compare_exchange_strong(own, nullptr);
   }
 
+  // An asynchronous copy of `given` bytes, and zeros behind them. Its target has no value until its thread waits for it, at
+  // which time the copy takes place.
+  void copy_begins(const void* to, const void* from, size_t bytes, size_t given, const void* pc) {
+    access(from, given, kRead, pc);
+    access(to, bytes, kWrite, pc);
+    if (!running_ || !watched_) return;
+    running_ = false;
+    copying_.begin(to, bytes, {own_number(), now_, offset_of(pc)});
+    running_ = true;
+  }
+  void copy_ends(const void* to, const void* from, size_t bytes, size_t given, const void* pc) {
+    if (!running_) return;
+    running_ = false;
+    copying_.end(to, bytes);
+    running_ = true;
+    access(from, given, kRead, pc);
+    access(to, bytes, kWrite, pc);
+  }
+
   // A shuffle of this thread, called at `pc`, reads from a lane that takes no part in it.
   void read_from_no_lane(int lane, const void* pc) {
     pause();
     const uint32_t place = offset_of(pc);
     if (!RaceLog::now().is_new(kernel_, place, place)) return;
-    RaceLog::write("lane\t%s\t%s\t%#x\t%u\t%lld\t%d\n", library_.name.c_str(), kernel_, place - 1, own_number(),
-               static_cast<long long>(block_threads_), lane);
+    RaceLog::write("lane\t%s\t%s\t%#x\t%u\t%lld\t%d\n", library_.name.c_str(), kernel_, place - 1,
+                   own_number(), static_cast<long long>(block_threads_), lane);
   }
 
   // `of_copy`: of a structure's, for whose write the compiler calls first, then for its read, and which then takes place.
   void access(const void* memory, size_t bytes, Kind kind, const void* pc, bool takes_lock = false,
               bool of_copy = false) {
-    if (!running_ || !bytes || stacks_.has(memory) || (bytes == 1 && library_.is_guard(static_shared_, memory))) return;
+    if (!running_ || !bytes || stacks_.has(memory) ||
+        (bytes == 1 && library_.is_guard(static_shared_, memory)))
+      return;
     running_ = false;  // the functions of the standard library that are called here may be instrumented
     if (!watched_) {
       if (kind >= kAtomicRead) synchronize(memory, kind, takes_lock);
@@ -208,6 +234,10 @@ class RaceFinder : Order {
     if (constants().has(memory) && (kind == kWrite || kind >= kAtomic))
       tell("constant", place_, "writes a __constant__ variable, which only the host may");
     bool told = false;
+    if (const Stamp* const copy = shared ? copying_.find(memory, bytes) : nullptr) {
+      told = true;
+      report(kind == kWrite ? kUnderWayWritten : kUnderWayRead, *copy, own);
+    }
     for_cells(own, [&](Cell& cell) { told = check(cell, own, told); });
     if (kind == kWrite && !shared) threads_[thread_].unfenced = true;
     if (kind == kWrite) {  // last, because the memory may not be there
@@ -222,7 +252,9 @@ class RaceFinder : Order {
 
   static void made(const void* memory, size_t bytes) { Made::all().made(memory, bytes); }
   static void freed(const void* memory) { Made::all().freed(memory); }
-  static void set(const void* memory, size_t bytes, const void* from) { Made::all().set(memory, bytes, from); }
+  static void set(const void* memory, size_t bytes, const void* from) {
+    Made::all().set(memory, bytes, from);
+  }
   static void constant(const void* memory, size_t bytes) { constants().all.push_back({memory, bytes}); }
 
  private:
@@ -248,6 +280,10 @@ class RaceFinder : Order {
     static Constants* const all = new Constants;
     return *all;
   }
+  static constexpr const char* kUnderWayRead =
+      "written by an asynchronous copy that nothing has waited for, then read";
+  static constexpr const char* kUnderWayWritten =
+      "written by an asynchronous copy that nothing has waited for, then written";
   static constexpr const char* kThenRead = "changed atomically, then read";
 
   Warps warps() const { return {block_threads_}; }
@@ -344,7 +380,8 @@ class RaceFinder : Order {
   // Has this thread written the value that is there? Then it reads its own value, whoever came first.
   bool has_written_the_same(const Cell& cell) const {
     bool found = false;
-    warps().for_readers(cell, [&](const Stamp& by, bool wrote) { found |= wrote && by.thread == own_number(); });
+    warps().for_readers(cell,
+                        [&](const Stamp& by, bool wrote) { found |= wrote && by.thread == own_number(); });
     return found;
   }
   // After a write: note it if it changed the memory. Else it is a read, for those who write another value.
@@ -402,7 +439,7 @@ class RaceFinder : Order {
     char said[400];
     snprintf(said, sizeof said, text, values...);
     RaceLog::write("told\t%s\t%s\t%s\t%#x\t%u\t%lld\t%s\n", library_.name.c_str(), kernel_, kind, place - 1,
-               own_number(), static_cast<long long>(block_threads_), said);
+                   own_number(), static_cast<long long>(block_threads_), said);
   }
 
   void report(const char* what, const Stamp& first, const Access& second) {
@@ -416,13 +453,14 @@ class RaceFinder : Order {
     const bool own = !second.shared && at - library_.start < library_.bytes;
     const uintptr_t base = own ? library_.start : above == pointers_.begin() ? 0 : above[-1];
     const size_t unit = own ? 1 : second.bytes;
-    RaceLog::write("race\t%s\t%s\t%s\t%s\t%#x\t%#x\t%u\t%u\t%lld\t%lld\t%zu\n", library_.name.c_str(), kernel_, what,
-               second.shared ? "shared"
-               : own         ? "variable"
-                             : "global",
-               first.pc - 1, second.by.pc - 1, first.thread, second.by.thread,
-               static_cast<long long>(block_threads_),
-               second.shared ? -1LL : static_cast<long long>((at - base) / unit), second.bytes);
+    RaceLog::write("race\t%s\t%s\t%s\t%s\t%#x\t%#x\t%u\t%u\t%lld\t%lld\t%zu\n", library_.name.c_str(),
+                   kernel_, what,
+                   second.shared ? "shared"
+                   : own         ? "variable"
+                                 : "global",
+                   first.pc - 1, second.by.pc - 1, first.thread, second.by.thread,
+                   static_cast<long long>(block_threads_),
+                   second.shared ? -1LL : static_cast<long long>((at - base) / unit), second.bytes);
   }
 
   // What the host threads of a launch share, and what the process keeps.
@@ -451,6 +489,7 @@ class RaceFinder : Order {
   uint32_t place_ = 0;
   Range stacks_;
   Watched dynamic_shared_, static_shared_;
+  Copies copying_;
   Pending pending_;
 };
 

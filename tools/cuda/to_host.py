@@ -9,6 +9,7 @@ These are rewritten:
     extern __shared__ T s[];       a pointer; outside functions, an object, and a pointer where it is used
     static __shared__ T x;         __shared__ T x;
     __syncthreads()                __syncthreads(__LINE__, 5): its column, by which the launcher knows it
+    asm("add.u32 %0, ..." : ...);  ({ ...; ::cuda_ptx::set(ptx0, ::cuda_ptx::add<...>(...)); ... }); (ptx/)
     (int)x, int i = x;             ::cuda_host::to<int>(x), int i = ::cuda_host::to<int>(x); (casts.py)
     __device__ float2 f(float2 x)  __device__ __attribute__((always_inline)) float2 f(float2 x), for the race finder
     while (*flag == 0);            while (::cuda_host::may_spin() && (*flag == 0));, if flag is volatile
@@ -26,15 +27,16 @@ import re
 import sys
 
 from .analysis import RANGE_LOOPS, Kernel, Unit
-from .branches import ASM, FOR_DEVICES, GPU_ONLY, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
+from .branches import FOR_DEVICES, GPU_ONLY, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
 from .casts import Within, casts
-from .conditions import ARCH, HOST_BUILD, Directive, Token
+from .conditions import ARCH, HOST_BUILD, Directive
 from .guard import counts_along_x, guard_of
 from .inlining import inlined
 from .lanes import LANES, calls_to_lanes, column
 from .launches import Launch
 from .outline import Function
 from .phases import phases_of
+from .ptx.rewriting import AsmPass
 from .rewrite import Rewriter, quoted, rewrite_files
 from .shared_memory import constant, shared
 from .source import Source
@@ -45,7 +47,6 @@ from .tokens import macro_body, match_brackets, position_from
 PLACES = {"__syncthreads", "__activemask", "coalesced_threads"}
 EXTERN_CONSTANT = re.compile(r"\bextern\s[^;{}()]*\b__constant__\b([^;{}]*);")
 NO_HOST_MEANING = {
-    "asm": "inline PTX; write it in C++, or put it in #ifdef __CUDA_ARCH__ with an #else for the host",
     "texture": "texture reference (CUDA 12 removed them too); read the memory through a pointer",
     "gpu": "{} has a meaning on a GPU alone; put it in #ifdef __CUDA_ARCH__ with an #else for the host",
     "fetch": "texture or surface access; read the memory through a pointer",
@@ -104,6 +105,7 @@ class HostRewriter(Rewriter):
                 for edit in casts(tokens, source.lexed.partner, *within, Within(tokens, function), to):
                     if not any(first <= edit[0] and edit[1] <= last for first, last in self._answered):
                         self.edit(*edit)
+        AsmPass(self, unit)
         self._words(source.lexed.tokens, in_macro=False)
         for macro in source.macros:
             self._words(macro_body(macro), in_macro=True)
@@ -203,7 +205,7 @@ class HostRewriter(Rewriter):
     def _launch(self, launch: Launch):
         """Move the configuration in front of the callee. The text between, with its lines, stays."""
         start, (first, last), (begin, end) = launch.start, launch.config, launch.chevrons
-        self.edit(start, start, lambda: f"(::cuda_host::configure({self._render(first, last)}), ")
+        self.edit(start, start, lambda: f"(::cuda_host::configure({self.render(first, last)}), ")
         # Only the characters: `>>` and `>` may be on two lines.
         between = re.sub("[<>]", "", self.text[begin:first] + self.text[last:end])
         self.edit(begin, end, between)
@@ -233,31 +235,18 @@ class HostRewriter(Rewriter):
                 self.edit(token.start, token.end, "__attribute__((noinline))")
             elif word == ARCH and not in_macro and self.in_device_code(token.start):
                 self.edit(token.start, token.end, str(NEWEST))
-            elif word in ASM and after in ("(", "volatile", "__volatile__"):
-                # Elsewhere it is the processor's own.
-                if in_macro or self.in_device_code(token.start):
-                    self._gpu_only(token, NO_HOST_MEANING["asm"])
             elif word == "texture" and after == "<" and before != "::":
-                self._gpu_only(token, NO_HOST_MEANING["texture"])
+                self.gpu_only(token, NO_HOST_MEANING["texture"])
             elif TEXTURE_FETCH.match(word) and after in ("(", "<") and before not in (".", "->", "::"):
-                self._gpu_only(token, NO_HOST_MEANING["fetch"])
+                self.gpu_only(token, NO_HOST_MEANING["fetch"])
             elif GPU_ONLY.fullmatch(word) and not any(f.name == word for f in self.source.functions):
-                self._gpu_only(token, NO_HOST_MEANING["gpu"].format(word))
+                self.gpu_only(token, NO_HOST_MEANING["gpu"].format(word))
 
     def _without_cast(self, tokens, at: int):
         """Remove `(void*)` before a kernel, which must keep its type."""
         for cast in (["(", "void", "*", ")"], ["(", "const", "void", "*", ")"]):
             if [t.text for t in tokens[at : at + len(cast)]] == cast:
                 self.edit(tokens[at].start, tokens[at + len(cast) - 1].end, "")
-
-    def _gpu_only(self, token: Token, why: str):
-        """Refuse what only a GPU runs. If an #if decides whose macros nobody knows, the compiler says so."""
-        if self.source.lexed.is_undecided(token.start):
-            self.edit(
-                token.start, token.start, f'_Pragma("GCC error \\"{why.replace(chr(34), chr(39))}\\"") '
-            )
-        else:
-            self.refuse(token.start, why)
 
 
 # Only the main file includes CUDA's words, because a header may be included within extern "C" { }.
