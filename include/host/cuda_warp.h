@@ -60,7 +60,7 @@ void mma(const MmaShape* shape, const void* a, const void* b, const void* c, voi
 struct FragmentPlace {
   int row, column;
 };
-FragmentPlace fragment_place(int use, int m, int n, int k, int lane, int index);
+FragmentPlace fragment_place(int use, int m, int n, int k, MatrixType type, int lane, int index);
 void wmma(const MmaShape* shape, const void* a, const void* b, const void* c, void* d, int a_held,
           int b_held);
 

@@ -1,5 +1,5 @@
-// nvcuda::wmma on the host. Where the elements of a fragment lie is as on GPUs since Ampere for 16x16x16 and 16x16x8
-// (files rely on it, though CUDA does not promise it); of other shapes they lie in the order of lanes.
+// nvcuda::wmma on the host. Where the elements of a fragment lie is as on an H200: files rely on it, though CUDA does not
+// promise it.
 #ifndef CAFFE_HOST_MMA_H_
 #define CAFFE_HOST_MMA_H_
 
@@ -44,10 +44,10 @@ constexpr int held() {
   if (std::is_same_v<Use, accumulator>) return all / 32;
   return std::is_same_v<T, __half> ? 16 : all / 32;
 }
-template <typename Use, int m, int n, int k>
+template <typename Use, int m, int n, int k, typename T>
 __forceinline__::cuda_host::FragmentPlace place(int lane, int index) {
   constexpr int use = std::is_same_v<Use, matrix_a> ? 0 : std::is_same_v<Use, matrix_b> ? 1 : 2;
-  return ::cuda_host::fragment_place(use, m, n, k, lane, index);
+  return ::cuda_host::fragment_place(use, m, n, k, Stored<T>::value, lane, index);
 }
 }  // namespace host
 
@@ -69,7 +69,7 @@ __forceinline__ void load_matrix_sync(fragment<Use, m, n, k, T, Layout>& f, cons
   constexpr bool by_rows = std::is_same_v<Layout, row_major>;
   const int lane = ::cuda_host::lane();
   for (int i = 0; i < f.num_elements; ++i) {
-    const auto at = host::place<Use, m, n, k>(lane, i);
+    const auto at = host::place<Use, m, n, k, T>(lane, i);
     f.x[i] = from[by_rows ? static_cast<size_t>(at.row) * ldm + at.column
                           : static_cast<size_t>(at.column) * ldm + at.row];
   }
@@ -79,7 +79,7 @@ __forceinline__ void load_matrix_sync(fragment<accumulator, m, n, k, T>& f, cons
                                       layout_t layout) {
   const int lane = ::cuda_host::lane();
   for (int i = 0; i < f.num_elements; ++i) {
-    const auto at = host::place<accumulator, m, n, k>(lane, i);
+    const auto at = host::place<accumulator, m, n, k, T>(lane, i);
     f.x[i] = from[layout == mem_row_major ? static_cast<size_t>(at.row) * ldm + at.column
                                           : static_cast<size_t>(at.column) * ldm + at.row];
   }
@@ -89,7 +89,7 @@ __forceinline__ void store_matrix_sync(V* to, const fragment<accumulator, m, n, 
                                        layout_t layout) {
   const int lane = ::cuda_host::lane();
   for (int i = 0; i < f.num_elements; ++i) {
-    const auto at = host::place<accumulator, m, n, k>(lane, i);
+    const auto at = host::place<accumulator, m, n, k, T>(lane, i);
     to[layout == mem_row_major ? static_cast<size_t>(at.row) * ldm + at.column
                                : static_cast<size_t>(at.column) * ldm + at.row] = f.x[i];
   }

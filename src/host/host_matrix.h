@@ -240,15 +240,15 @@ void multiply_fragments(void* const* lanes, const MmaShape& s) {
   for (int lane = 0; lane < 32; ++lane) {
     const auto& own = *static_cast<const WmmaLane*>(lanes[lane]);
     for (int i = 0; i < own.a_held; ++i) {
-      const auto at = fragment_place(0, s.m, s.n, s.k, lane, i);
+      const auto at = fragment_place(0, s.m, s.n, s.k, s.a, lane, i);
       a[at.row * s.k + at.column] = static_cast<Sum>(element<T>(s.a, own.a, i));
     }
     for (int i = 0; i < own.b_held; ++i) {
-      const auto at = fragment_place(1, s.m, s.n, s.k, lane, i);
+      const auto at = fragment_place(1, s.m, s.n, s.k, s.b, lane, i);
       b[at.row * s.n + at.column] = static_cast<Sum>(element<T>(s.b, own.b, i));
     }
     for (int i = 0; i < of_c; ++i) {
-      const auto at = fragment_place(2, s.m, s.n, s.k, lane, i);
+      const auto at = fragment_place(2, s.m, s.n, s.k, s.c, lane, i);
       c[at.row * s.n + at.column] = element<Sum>(s.c, own.c, i);
     }
   }
@@ -258,7 +258,7 @@ void multiply_fragments(void* const* lanes, const MmaShape& s) {
   for (int lane = 0; lane < 32; ++lane) {
     const auto& own = *static_cast<const WmmaLane*>(lanes[lane]);
     for (int i = 0; i < of_c; ++i) {
-      const auto at = fragment_place(2, s.m, s.n, s.k, lane, i);
+      const auto at = fragment_place(2, s.m, s.n, s.k, s.c, lane, i);
       Sum value = c[at.row * s.n + at.column];
       if (s.d == kS32 && s.saturate)
         value = value > Sum(INT32_MAX) ? Sum(INT32_MAX) : value < Sum(INT32_MIN) ? Sum(INT32_MIN) : value;
@@ -279,25 +279,27 @@ inline void fragment_work(void* const* lanes, unsigned int) {
 
 }  // namespace matrix
 
-FragmentPlace fragment_place(int use, int m, int n, int k, int lane, int i) {
+// Where element i of a lane's fragment lies, as on an H200 (tests/fixtures/ptx/fragments.cu).
+FragmentPlace fragment_place(int use, int m, int n, int k, MatrixType type, int lane, int i) {
   const int g = lane / 4, t = lane % 4;
-  const int rows = use == 1 ? k : m, columns = use == 0 ? k : n;
-  if (m == 16 && n == 16 && k == 16) {
-    if (use == 2) return {g + 8 * (i / 2 % 2), t * 2 + i % 2 + 8 * (i / 4)};
-    if (use == 0) return {g + 8 * (i / 2 % 2), t * 2 + i % 2 + 8 * (i / 4 % 2)};
-    return {t * 2 + i % 2 + 8 * (i / 2 % 2), g + 8 * (i / 4 % 2)};
-  }
-  if (m == 16 && n == 16 && k == 8) {
-    if (use == 2) return {g + 8 * (i / 2 % 2), t * 2 + i % 2 + 8 * (i / 4)};
-    if (use == 0) return {g + 8 * (i % 2), t + 4 * (i / 2)};
-    return {t + 4 * (i % 2), g + 8 * (i / 2)};
-  }
-  if (m == 8 && n == 8) {
-    if (use == 2) return {g, t * 2 + i};
-    return use == 0 ? FragmentPlace{g, t} : FragmentPlace{t, g};
-  }
-  const int at = (i * 32 + lane) % (rows * columns);
-  return {at / columns, at % columns};
+  const bool wide = n == 32;  // 8x32x16
+  if (use == 2 && wide) return {t * 2 + i % 2, g + 8 * (i / 2)};
+  if (use == 2 && n == 8) return {g + 8 * (i / 2), t * 2 + i % 2};  // 32x8x16, 8x8x4
+  if (use == 2) return {g + 8 * (i / 2 % 2), t * 2 + i % 2 + 8 * (i / 4)};
+  if (type == kS8 || type == kU8)
+    return use == 0 ? FragmentPlace{g + 8 * (i / 4), t * 4 + i % 4}
+                    : FragmentPlace{t * 4 + i % 4, g + 8 * (i / 4)};
+  if (k == 4) return use == 0 ? FragmentPlace{g, t} : FragmentPlace{t, g};
+  if (k == 8)
+    return use == 0 ? FragmentPlace{g + 8 * (i % 2), t + 4 * (i / 2)}
+                    : FragmentPlace{t + 4 * (i % 2), g + 8 * (i / 2)};
+  // Halves: of 16 elements for a matrix of 8 rows or columns, the same are there four times.
+  const int pair = t * 2 + i % 2;
+  if (use == 0 && m == 8) return {g, pair + 8 * (i / 2 % 2)};
+  if (use == 0) return {g + 8 * (i / 2 % 2) + (m == 32 ? 16 * (i / 8) : 0), pair + 8 * (i / 4 % 2)};
+  if (n == 8) return {pair + 8 * (i / 2 % 2), g};
+  if (wide) return {pair + 8 * (i / 4 % 2), g + 8 * (i / 2 % 2) + 16 * (i / 8)};
+  return {pair + 8 * (i / 2 % 2), g + 8 * (i / 4 % 2)};
 }
 
 void wmma(const MmaShape* shape, const void* a, const void* b, const void* c, void* d, int a_held,

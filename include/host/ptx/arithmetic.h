@@ -74,9 +74,25 @@ __forceinline__ T finish(int flags, T x) {
       if (x != x) x = bit_cast<float>(0x7fffffffu);
     if constexpr (is_narrow<T>)
       if (float(x) != float(x)) x.bits = 0x7fff;
-    if (flags & kRelu) x = back<T>(work_type(x) > 0 ? work_type(x) : decltype(work_type(x))(0));
+    if (flags & kRelu && !(work_type(x) > 0) && work_type(x) == work_type(x))
+      x = back<T>(decltype(work_type(x))(0));
   }
   return flush(flags, x);
+}
+// A GPU's NaN of doubles is the first operand that is one, quiet. One of floats or halves has always the same bits.
+template <typename V>
+__forceinline__ V quiet(V x) {
+  if constexpr (std::is_same_v<V, double>)
+    if (x != x) return bit_cast<double>(bit_cast<u64>(x) | u64(1) << 51);
+  return x;
+}
+template <typename V, typename... Others>
+__forceinline__ V or_nan(V result, V first, Others... others) {
+  if constexpr (std::is_same_v<V, double>) {
+    if (first != first) return quiet(first);
+    if constexpr (sizeof...(others) != 0) return or_nan(result, others...);
+  }
+  return result;
 }
 template <int rounding, typename V>
 __forceinline__ V add_rounded(V a, V b) {
@@ -102,6 +118,12 @@ __forceinline__ V fma_rounded(V a, V b, V c) {
   else if constexpr (std::is_same_v<V, double>)
     return rounding == kZero ? __fma_rz(a, b, c) : rounding == kUp ? __fma_ru(a, b, c) : __fma_rd(a, b, c);
 }
+// The result of real operands that are flushed, and of which one may be no number.
+template <typename V, typename Compute>
+__forceinline__ V of_reals(int flags, const Compute& compute, V x, V y) {
+  return finish(flags,
+                or_nan(back<V>(compute(work_type(flush(flags, x)), work_type(flush(flags, y)))), x, y));
+}
 template <>
 __forceinline__ float fma_rounded<kNearest, float>(float a, float b, float c) {
   return fmaf(a, b, c);
@@ -118,8 +140,7 @@ __forceinline__ T add(int flags, T a, T b) {
           }
           return back<V>(work_type(x) + work_type(y));
         } else {
-          return finish(
-              flags, back<V>(add_rounded<rounding>(work_type(flush(flags, x)), work_type(flush(flags, y)))));
+          return of_reals(flags, [](auto u, auto v) { return add_rounded<rounding>(u, v); }, x, y);
         }
       },
       a, b);
@@ -136,8 +157,7 @@ __forceinline__ T sub(int flags, T a, T b) {
           }
           return back<V>(work_type(x) - work_type(y));
         } else {
-          return finish(
-              flags, back<V>(add_rounded<rounding>(work_type(flush(flags, x)), -work_type(flush(flags, y)))));
+          return of_reals(flags, [](auto u, auto v) { return add_rounded<rounding>(u, -v); }, x, y);
         }
       },
       a, b);
@@ -150,22 +170,28 @@ __forceinline__ T mul(int flags, T a, T b) {  // of integers: the lower half
         if constexpr (std::is_integral_v<V>)
           return static_cast<V>(static_cast<u64>(x) * static_cast<u64>(y));
         else
-          return finish(
-              flags, back<V>(mul_rounded<rounding>(work_type(flush(flags, x)), work_type(flush(flags, y)))));
+          return of_reals(flags, [](auto u, auto v) { return mul_rounded<rounding>(u, v); }, x, y);
       },
       a, b);
+}
+// A sum whose last bit says whether it is exact (odd: it is not), so that it can be rounded once more.
+__forceinline__ double sum_to_odd(double a, double b) {
+  const double sum = a + b, part = sum - a, error = (a - (sum - part)) + (b - part);
+  if (!(error < 0 || error > 0)) return sum;
+  const u64 bits = bit_cast<u64>(sum);
+  return bits & 1 ? sum : bit_cast<double>((error > 0) == (sum > 0) ? bits + 1 : bits - 1);
 }
 template <typename T, int rounding = kNearest>
 __forceinline__ T fma_of(int flags, T a, T b, T c) {
   return each(
       [=](auto x, auto y, auto z) {
         using V = decltype(x);
-        if constexpr (
-            is_narrow<
-                V>) {  // rounded once: the product of two halves is a double, and so is the sum, but for bits of odd
-          return finish(flags, V::of(static_cast<double>(float(x)) * float(y) + float(z)));
+        if constexpr (is_narrow<V>) {
+          const double product = double(float(flush(flags, x))) * float(flush(flags, y));
+          return finish(flags, V::of(sum_to_odd(product, float(flush(flags, z)))));
         } else {
-          return finish(flags, fma_rounded<rounding>(flush(flags, x), flush(flags, y), flush(flags, z)));
+          const V result = fma_rounded<rounding>(flush(flags, x), flush(flags, y), flush(flags, z));
+          return finish(flags, or_nan(result, x, z, y));
         }
       },
       a, b, c);
@@ -225,12 +251,12 @@ __forceinline__ T div_of(int flags, T a, T b) {
     if (b == 0) return static_cast<T>(-1);
     return std::is_signed_v<T> && b == T(-1) ? static_cast<T>(-work_type(a)) : static_cast<T>(a / b);
   } else {
-    return finish(flags, div_rounded<rounding>(flush(flags, a), flush(flags, b)));
+    return of_reals(flags, [](auto u, auto v) { return div_rounded<rounding>(u, v); }, a, b);
   }
 }
 template <typename T>
 __forceinline__ T rem(T a, T b) {
-  return b == 0 ? a : std::is_signed_v<T> && b == T(-1) ? T(0) : static_cast<T>(a % b);
+  return b == 0 ? static_cast<T>(-1) : std::is_signed_v<T> && b == T(-1) ? T(0) : static_cast<T>(a % b);
 }
 template <typename T>
 __forceinline__ T neg(int flags, T a) {
@@ -240,9 +266,9 @@ __forceinline__ T neg(int flags, T a) {
         if constexpr (std::is_integral_v<V>)
           return static_cast<V>(-work_type(x));
         else if constexpr (is_narrow<V>)
-          return V{static_cast<u16>(x.bits ^ 0x8000)};
+          return finish(flags, V{static_cast<u16>(x.bits ^ 0x8000)});
         else
-          return finish(flags, -x);
+          return or_nan(finish(flags, -flush(flags, x)), x);
       },
       a);
 }
@@ -254,9 +280,9 @@ __forceinline__ T abs_of(int flags, T a) {
         if constexpr (std::is_integral_v<V>)
           return x < 0 ? static_cast<V>(-work_type(x)) : x;
         else if constexpr (is_narrow<V>)
-          return V{static_cast<u16>(x.bits & 0x7fff)};
+          return finish(flags, V{static_cast<u16>(x.bits & 0x7fff)});
         else
-          return finish(flags, static_cast<V>(fabs(x)));
+          return or_nan(finish(flags, static_cast<V>(fabs(flush(flags, x)))), x);
       },
       a);
 }
@@ -273,7 +299,11 @@ __forceinline__ T min_max(int flags, T a, T b) {
           using W = decltype(u);
           const bool sign = signbit(u) != signbit(v);
           if (flags & kAbs) u = static_cast<W>(fabs(u)), v = static_cast<W>(fabs(v));
-          W value = u != u ? v : v != v ? u : u == v ? (most == signbit(u) ? v : u) : most == (u > v) ? u : v;
+          W value = u != u            ? (v != v ? quiet(u) : v)
+                    : v != v          ? u
+                    : u == v          ? (most == signbit(u) ? v : u)
+                    : most == (u > v) ? u
+                                      : v;
           if (flags & kNan && (u != u || v != v)) value = static_cast<W>(NAN);
           if (flags & kXorSign) value = static_cast<W>(copysign(value, sign ? W(-1) : W(1)));
           return finish(flags, back<V>(value));

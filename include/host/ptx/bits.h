@@ -52,31 +52,31 @@ __forceinline__ u32 prmt(u32 a, u32 b, u32 how, int mode = kPlain) {
   }
   return result;
 }
+// A GPU takes the lower 8 bits of the position and the length for 32 bits, as PTX's text says, and all of them for 64 bits.
 template <typename T>
-__forceinline__ T bfe(T a, u32 at, u32 count) {
-  constexpr u32 most = 8 * sizeof(T);
-  at &= 255, count &= 255;
-  if (!count) return 0;
-  const bool sign =
-      std::is_signed_v<T> &&
-      shr(static_cast<std::make_unsigned_t<T>>(a), at + count - 1 < most - 1 ? at + count - 1 : most - 1) & 1;
-  auto bits = shr(static_cast<std::make_unsigned_t<T>>(a), at);
-  if (count < most) {
-    const auto mask = (std::make_unsigned_t<T>(1) << count) - 1;
-    bits &= mask;
-    if (sign) bits |= ~mask;
-    if (sign && at + count > most) bits |= ~shr(static_cast<std::make_unsigned_t<T>>(-1), at);
-  } else if (sign && at) {
-    bits |= ~shr(static_cast<std::make_unsigned_t<T>>(-1), at);
-  }
-  return static_cast<T>(bits);
+__forceinline__ u64 of_field(u32 number) {
+  return sizeof(T) == 8 ? number : number & 255;
 }
 template <typename T>
-__forceinline__ T bfi(T a, T b, u32 at, u32 count) {
-  at &= 255, count &= 255;
-  if (at >= 8 * sizeof(T)) return b;
-  const T mask = shl(count >= 8 * sizeof(T) ? static_cast<T>(-1) : static_cast<T>((T(1) << count) - 1), at);
-  return (b & ~mask) | (shl(a, at) & mask);
+__forceinline__ T bfe(T a, u32 position, u32 length) {
+  using U = std::make_unsigned_t<T>;
+  constexpr u64 most = 8 * sizeof(T);
+  const u64 at = of_field<T>(position), count = of_field<T>(length), end = at + count;
+  if (!count) return 0;
+  const U bits = at < most ? static_cast<U>(a) >> at : 0;
+  const bool sign = std::is_signed_v<T> && static_cast<U>(a) >> (end < most ? end - 1 : most - 1) & 1;
+  const u64 kept = end <= most ? count : at < most ? most - at : 0;  // bits of a; the others are the sign
+  const U mask = kept >= most ? static_cast<U>(-1) : static_cast<U>((U(1) << kept) - 1);
+  return static_cast<T>((bits & mask) | (sign ? static_cast<U>(~mask) : U(0)));
+}
+template <typename T>
+__forceinline__ T bfi(T a, T b, u32 position, u32 length) {
+  constexpr u64 most = 8 * sizeof(T);
+  const u64 at = of_field<T>(position), count = of_field<T>(length);
+  if (at >= most) return b;
+  const T mask =
+      shl(count >= most ? static_cast<T>(-1) : static_cast<T>((T(1) << count) - 1), static_cast<u32>(at));
+  return (b & ~mask) | (shl(a, static_cast<u32>(at)) & mask);
 }
 template <typename T>
 __forceinline__ u32 bfind(T a, bool shift_amount) {
@@ -109,6 +109,7 @@ __forceinline__ u32 bmsk(u32 at, u32 count) {
 __forceinline__ u32 fns(u32 mask, u32 base, s32 n) {
   if (n == 0) return base < 32 && mask >> base & 1 ? base : 0xffffffffu;
   const int step = n > 0 ? 1 : -1;
+  if (n == INT32_MIN) return 0;  // as a GPU does
   int left = n > 0 ? n : -n;
   for (int at = static_cast<int>(base); at >= 0 && at < 32; at += step)
     if (mask >> at & 1 && --left == 0) return static_cast<u32>(at);

@@ -29,39 +29,76 @@ __forceinline__ To to_real(double value) {
   } else {
     To near = To::of(value);
     if (rounding == kNearest || value != value) return near;
-    const bool too_large = fabs(double(float(near))) > fabs(value),
-               too_small = fabs(double(float(near))) < fabs(value);
+    const bool too_large = fabs(double(float(near))) > fabs(value);
+    const bool too_small = fabs(double(float(near))) < fabs(value);
     const bool outwards = rounding == kUp ? value > 0 : rounding == kDown ? value < 0 : false;
-    if (outwards ? too_small : false) ++near.bits;
+    if (outwards && too_small) ++near.bits;
     if (!outwards && too_large) --near.bits;
     return near;
   }
 }
+template <typename To, int rounding, typename From>
+__forceinline__ To of_integer(From from) {
+  if constexpr (rounding == kNearest || sizeof(From) < 4 ||
+                (sizeof(From) == 4 && std::is_same_v<To, double>)) {
+    return static_cast<To>(from);
+  } else if constexpr (std::is_same_v<To, float>) {
+    if constexpr (sizeof(From) == 4) return to_real<float, rounding>(static_cast<double>(from));
+    if constexpr (std::is_signed_v<From>)
+      return rounding == kZero ? __ll2float_rz(from)
+             : rounding == kUp ? __ll2float_ru(from)
+                               : __ll2float_rd(from);
+    return rounding == kZero ? __ull2float_rz(from)
+           : rounding == kUp ? __ull2float_ru(from)
+                             : __ull2float_rd(from);
+  } else {
+    if constexpr (std::is_signed_v<From>)
+      return rounding == kZero ? __ll2double_rz(from)
+             : rounding == kUp ? __ll2double_ru(from)
+                               : __ll2double_rd(from);
+    return rounding == kZero ? __ull2double_rz(from)
+           : rounding == kUp ? __ull2double_ru(from)
+                             : __ull2double_rd(from);
+  }
+}
+template <typename To, int how, typename From>
+__forceinline__ To real_to_integer(int flags, From from) {
+  auto x = work_type(std::is_same_v<From, float> ? flush(flags, from) : from);
+  if constexpr (how != kNotWhole) x = whole(how, x);
+  if (x != x && sizeof(x) == 4 && sizeof(To) < 8) return 0;
+  return caffe_saturated<To>(x);
+}
+// The NaN of a conversion keeps its sign and upper bits if a double is converted, or a bfloat16 widened.
+template <typename To, int rounding, int how, typename From>
+__forceinline__ To real_to_real(int flags, From from) {
+  auto x = work_type(std::is_same_v<From, float> ? flush(flags, from) : from);
+  if constexpr (how != kNotWhole) x = whole(how, x);
+  if constexpr (std::is_same_v<To, float> && std::is_same_v<decltype(x), float>) {
+    if (std::is_same_v<From, bf16> && x != x) return x;
+    return finish(flags, x);
+  } else {
+    const To result = to_real<To, rounding>(x);
+    if constexpr (std::is_same_v<From, double> && is_narrow<To>) {
+      if (x != x)
+        return To{static_cast<u16>((signbit(x) ? 0x8000 : 0) | 0x7e00 | (bit_cast<u64>(x) >> 42 & 0x3ff))};
+    } else if constexpr (std::is_same_v<From, double>) {
+      if (x != x && !(flags & kSat)) return quiet(result);
+    }
+    return finish(is_narrow<To> ? flags & ~kFtz : flags, result);
+  }
+}
 template <typename To, typename From, int rounding, int how>
 __forceinline__ To cvt(int flags, From from) {
-  if constexpr (is_real<From>) {
-    auto x = work_type(flush(flags, from));
-    if constexpr (how != kNotWhole) x = whole(how, x);
-    if constexpr (is_real<To>) {
-      To result;
-      if constexpr (std::is_same_v<To, float> && std::is_same_v<decltype(x), float>)
-        result = x;
-      else
-        result = to_real<To, rounding>(x);
-      return finish(flags, result);
-    } else {
-      return caffe_saturated<To>(x);
-    }
+  if constexpr (is_real<From> && is_real<To>) {
+    return real_to_real<To, rounding, how>(flags, from);
+  } else if constexpr (is_real<From>) {
+    return real_to_integer<To, how>(flags, from);
+  } else if constexpr (is_narrow<To> && sizeof(From) == 8) {
+    return finish(flags & ~kFtz, To::of(static_cast<float>(from)));
+  } else if constexpr (is_narrow<To>) {
+    return finish(flags & ~kFtz, to_real<To, rounding>(static_cast<double>(from)));
   } else if constexpr (is_real<To>) {
-    if constexpr (std::is_same_v<To, float> && sizeof(From) >= 4) {
-      if constexpr (rounding == kNearest) return finish(flags, static_cast<float>(from));
-      return finish(flags, sizeof(From) == 4 ? to_real<float, rounding>(static_cast<double>(from))
-                                             : static_cast<float>(from));
-    } else if constexpr (is_narrow<To> && sizeof(From) == 8) {
-      return finish(flags, To::of(static_cast<float>(from)));
-    } else {
-      return finish(flags, to_real<To, rounding>(static_cast<double>(from)));
-    }
+    return finish(flags, of_integer<To, rounding>(from));
   } else {
     if (flags & kSat) {
       using L = std::numeric_limits<To>;
@@ -73,7 +110,7 @@ __forceinline__ To cvt(int flags, From from) {
 }
 // Small floats of `exponent` and `mantissa` bits, of which e4m3 and e5m2 have a NaN.
 __forceinline__ u32 to_small(float given, int exponent_bits, int mantissa_bits, bool relu) {
-  const double value = relu && given < 0 ? 0. : double(given);
+  const double value = relu && given <= 0 ? 0. : double(given);
   const int bias = (1 << (exponent_bits - 1)) - 1;
   const bool e4m3 = exponent_bits == 4, e5m2 = exponent_bits == 5;
   const u32 sign = signbit(value) ? 1u << (exponent_bits + mantissa_bits) : 0;
@@ -117,7 +154,9 @@ __forceinline__ u32 to_tf32(float x, int rounding,
                             bool relu) {  // kAway: to the nearest, from the middle away from zero
   if (relu && x < 0) x = 0;
   const u32 bits = bit_cast<u32>(x);
-  if (x != x || isinf(x)) return x != x ? 0x7fffffffu : bits;
+  if (isinf(x)) return bits;
+  if (x != x)
+    return rounding == kAway ? bits & 0xffffe000u : 0x7fffe000u;  // which may be an infinity, as on a GPU
   const u32 more = rounding == kAway ? 0x1000u : rounding == kNearest ? 0xfffu + (bits >> 13 & 1) : 0;
   return (bits + more) & 0xffffe000u;
 }

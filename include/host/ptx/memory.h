@@ -3,7 +3,7 @@
 
 #include "../cuda_atomic.h"
 #include "../cuda_warp.h"
-#include "registers.h"
+#include "arithmetic.h"
 
 namespace cuda_ptx {
 
@@ -94,6 +94,16 @@ __forceinline__ T compare_exchange(char* at, bool releases, bool acquires, T com
                             __ATOMIC_RELAXED);
   if (acquires) __atomic_thread_fence(__ATOMIC_SEQ_CST);
   return compare_to;
+}
+// What atom.add stores. In global memory a GPU flushes subnormal floats. A NaN of doubles is kept as it is.
+template <typename T>
+__forceinline__ T added(const char* at, T old, T more) {
+  if constexpr (std::is_same_v<T, float>)
+    return add<T>(::cuda_host::is_shared(at) ? 0 : kFtz, old, more);
+  else if constexpr (std::is_same_v<T, double>)
+    return more != more ? more : old != old ? old : add<T>(0, old, more);
+  else
+    return add<T>(0, old, more);
 }
 __forceinline__ void fence(bool block_only) {
   if (block_only)

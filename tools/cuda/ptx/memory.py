@@ -98,7 +98,7 @@ def _st(w: Writer, words: list[str], ops: list[Operand]) -> str:
 
 # What is stored, of `old` and the operand.
 CHANGES = {
-    "add": "{N}add<{T}>(0, old, ptx_b)",
+    "add": "{N}added<{T}>(ptx_at, old, ptx_b)",
     "and": "static_cast<{T}>(old & ptx_b)",
     "or": "static_cast<{T}>(old | ptx_b)",
     "xor": "static_cast<{T}>(old ^ ptx_b)",
