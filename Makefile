@@ -8,8 +8,12 @@
 # which make makes if packages are missing. Into a PYTHON that you name, and that is in no virtual environment, make
 # installs only with INSTALL=1.
 PYTHON     ?= $(if $(VIRTUAL_ENV)$(filter-out base,$(CONDA_DEFAULT_ENV)),python3,$(or $(wildcard .venv/bin/python),python3))
-# The C++ compiler, with options if it needs any.
-CXX        ?= g++
+# The C++ compiler, with options if it needs any. "search" is g++, or clang++ where that alone is there. make itself has
+# a value for CXX, which is nobody's wish.
+ifeq ($(origin CXX),default)
+undefine CXX
+endif
+CXX        ?= search
 # The CUDA compiler. "search" looks in CUDA_HOME, PATH, /usr/local/cuda and pip's nvidia packages; NVCC= means none.
 NVCC       ?= search
 # The folder of the CUDA toolkit, if the search does not find it.
@@ -54,7 +58,7 @@ CUFFI := "$$PYTHON" -m cuffi --make
 # Did the user name the Python? (tools/make/requirements.py)
 export PYTHON_NAMED := $(if $(filter file,$(origin PYTHON)),,1)
 # With `make -C toolkit`, printed commands must work in the user's folder.
-export CALLED_IN := $(realpath $(PWD))
+export CALLED_IN := $(value PWD)
 # PYTHONSAFEPATH would hide the tools in this folder from Python.
 unexport PYTHONSAFEPATH
 .PHONY: $(TARGETS)

@@ -47,6 +47,7 @@ class Report:
         rows: one dict per line, with the columns as its keys, for the JSON.
         shown: the rows that are in the table, too.
         figures: the lines of the last table.
+        details: further figures that a later run compares itself with (_kept.py).
         plots: functions that draw into a matplotlib figure, by file name.
     """
 
@@ -55,6 +56,7 @@ class Report:
     rows: list[dict] = field(default_factory=list)
     shown: list[dict] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
+    details: list[Figure] = field(default_factory=list)
     plots: dict[str, Callable] = field(default_factory=dict)
     seconds: float = 0.0
 

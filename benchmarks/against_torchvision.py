@@ -19,8 +19,8 @@ from cuffi.runtime.cases import Draw, cast
 
 from . import _machine
 from ._machine import GPU
-from ._report import Report, Settings, brief
-from ._timing import in_turns, on_gpu, on_wall, queued_on_gpu, sets_beyond_cache
+from ._report import Figure, Report, Settings, brief
+from ._timing import in_turns, on_gpu, on_wall, sets_beyond_cache
 
 GROUP = "peers"
 OURS, PEER = "ours", "peer"
@@ -42,8 +42,6 @@ class Row(NamedTuple):
     # half to the even number.
     same: bool = True
     fixed: int = 0  # the last arguments, which get no gradient and stay in float32
-    # Does a call read a value from the GPU? Then a graph cannot capture it, and a failed capture breaks later ones.
-    asks: bool = False
 
 
 def in_net(type_name: str, parameters: str = "") -> Callable[[tuple], nn.Module]:
@@ -193,7 +191,7 @@ ROWS = (
     Row("PSROIPooling", "1x1029x38x63, 300 regions", "torchvision ps_roi_pool", R_FCN,
         in_net("PSROIPooling", PSROI), PS_ROI_POOL, same=False, fixed=1),
     Row("ROIPooling", "2x512x38x63, 256 regions", "torchvision roi_pool", with_regions((2, 512, 38, 63), 256),
-        in_net("ROIPooling", ROI), torchvision_op("roi_pool", (7, 7), 0.0625), fixed=1, asks=True),
+        in_net("ROIPooling", ROI), torchvision_op("roi_pool", (7, 7), 0.0625), fixed=1),
     Row("Permute", "8x324x38x38", "permute().contiguous()", normal((8, 324, 38, 38)),
         in_net("Permute", "permute_param { order: 0 order: 2 order: 3 order: 1 }"),
         function(lambda x: x.permute(0, 2, 3, 1).contiguous())),
@@ -256,7 +254,7 @@ def measure(settings: Settings) -> Report:
                 torch.cuda.empty_cache()
     report.notes += [
         "Above 1 ours is faster. wall: called from Python, one call after the other. kernels: in a CUDA graph, over "
-        "buffers beyond the L2; between events where a call asks the GPU for a value, as ROIPooling does.",
+        "buffers beyond the L2.",
         "A name in lower case is a layer that ships with a library, one in capitals a type of Caffe nets, by torch.",
         "PriorBox and DetectionOutput have no counterpart in torchvision.",
     ]
@@ -288,7 +286,7 @@ def one(report: Report, settings: Settings, row: Row, dtype: torch.dtype, backwa
     for name, contender in contenders.items():
         calls = repeated(contender, arguments, backward)
         timers[name] = on_wall(calls[:1], rounds=20)
-        timers[name + KERNELS] = queued_on_gpu(calls) if row.asks else on_gpu(calls)
+        timers[name + KERNELS] = on_gpu(calls)
     times = in_turns(timers, seconds=0.1 if settings.quick else 0.4, most=40)
     module = type(contenders[OURS]).__module__
     report.row(
@@ -310,6 +308,12 @@ def one(report: Report, settings: Settings, row: Row, dtype: torch.dtype, backwa
             "spread": times.spread(OURS),
         },
     )
+
+    what = f"{row.layer}, {row.size}, {word(dtype)}, {run(backward)}"
+    for key in ("wall", "kernels"):
+        report.details.append(
+            Figure(f"{what}, {key}", _machine.here(GPU), report.rows[-1][key], at_most=False)
+        )
 
 
 def agree(contenders: dict, arguments: tuple, most: float) -> None:

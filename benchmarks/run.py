@@ -3,6 +3,7 @@
     python benchmarks/run.py                     all of them
     python benchmarks/run.py round               those of one layer
     python benchmarks/run.py --only call build   by group
+    python benchmarks/run.py --keep              keep the figures: later runs on this card say what became worse
     python benchmarks/run.py --quick             fewer repetitions and sizes: minutes become seconds
     LAYERS_DIR=/my/layers python benchmarks/run.py [foo]    the layers of other folders
 
@@ -22,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[0] = str(ROOT)  # instead of this folder: `benchmarks` and `layers` are both packages of the root
 
 import tools  # noqa: E402, F401 (it refuses an old Python)
-from benchmarks import _cases, _machine, _plot, _report  # noqa: E402
+from benchmarks import _cases, _kept, _machine, _plot, _report  # noqa: E402
 
 
 def benchmarks() -> dict[str, ModuleType]:
@@ -48,6 +49,16 @@ def chosen(available: dict[str, ModuleType], only: list[str], layer: str | None)
     return {name: module for name, module in available.items() if wanted(name, module)}
 
 
+def compare(reports: dict, machine: dict, arguments) -> None:
+    """Say which figures are worse than those that were kept for this card; keep the new ones if asked."""
+    key = _kept.key_of(machine, arguments.quick)
+    for line in _kept.fallen(_kept.FILE, key, reports):
+        print(f"WORSE by {_kept.FALLS:.0%} or more: {line}")
+    if arguments.keep:
+        _kept.keep(_kept.FILE, key, reports, machine)
+        print(f"Kept for {key}: {_kept.FILE}")
+
+
 def main() -> int:
     available = benchmarks()
     groups = sorted({module.GROUP for module in available.values()})
@@ -65,6 +76,9 @@ def main() -> int:
     )
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and sizes")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench", help="where JSON and plots go")
+    parser.add_argument(
+        "--keep", action="store_true", help=f"keep the figures for this card, in {_kept.FILE.name}"
+    )
     arguments = parser.parse_args()
     if arguments.layer and not any((folder / arguments.layer).is_dir() for folder in _cases.FOLDERS):
         parser.error(f"no layer {arguments.layer!r} in {', '.join(map(str, _cases.FOLDERS))}")
@@ -93,6 +107,7 @@ def main() -> int:
             traceback.print_exc()
             failed.append(f"{name}'s plot")
     console.print(_report.closing_table(reports, machine))
+    compare(reports, machine, arguments)
     console.print(f"JSON and plots: {arguments.out}")
     if failed:
         console.print(f"FAILED: {', '.join(failed)}")

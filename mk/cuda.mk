@@ -1,11 +1,7 @@
 # The CUDA backend: kernels by nvcc.
 
-# An option and the first folder of the CUDA toolkit that has the file. It is empty if the toolkit lies in the system's
-# own folders, as Debian's and Ubuntu's does. cuda_folder(option, folders, file)
-cuda_folder  = $(addprefix $(1),$(dir $(firstword $(wildcard $(foreach kind,$(2),$(dir $(NVCC))../$(kind)/$(strip $(3)))))))
-CUDA_LIB    := $(call cuda_folder,-L,lib64 lib targets/x86_64-linux/lib targets/sbsa-linux/lib,libcudart_static.a)
-CUDA_INCLUDE:= $(call cuda_folder,-isystem ,include targets/x86_64-linux/include targets/sbsa-linux/include,\
-                 cuda_runtime.h)
+# CUDA_LIB and CUDA_INCLUDE, the folders beside nvcc, are from tools/make/find_nvcc.py.
+
 # nvcc runs the C++ compiler itself; a compiler cache in front of it does not work.
 CACHES      := ccache sccache distcc %/ccache %/sccache %/distcc
 # -O is for the code around the kernels; nvcc always optimises kernels. -compress-all: with
@@ -26,12 +22,12 @@ cuda_TELLS  := $(NVCC)
 through      = $(patsubst -f%,-Xcompiler -f%,$(subst -iquote ,-Xcompiler -iquote$(comma),\
                  $(subst -idirafter ,-Xcompiler -idirafter$(comma),$(1))))
 # See mk/host.mk.
-cuda_native  = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call through,$(2)) \
+cuda_native  = $(call step,NVCC,$(1),$@.log,$(call compile,$(call quoted,$(NVCC)) $(call through,$(2)) \
                  $(cuda_NATIVE) -Xcompiler $(ENDS) $(or $(3),$(cuda_FRONTS))))
 
 # Device code that names functions and variables of other files, and the link of all of them: cuda_linked(name, GPUs).
 cuda_PARTS  := -rdc=true
-cuda_linked = $(call step,NVCC,$(1),$@.log,'$(NVCC)' -dlink $(cuda_NATIVE) $(or $(2),$(cuda_FRONTS)) $(filter %.o,$^) \
+cuda_linked = $(call step,NVCC,$(1),$@.log,$(call quoted,$(NVCC)) -dlink $(cuda_NATIVE) $(or $(2),$(cuda_FRONTS)) $(filter %.o,$^) \
                 -o $@.partial && mv $@.partial $@)
 
 $(call remember,$(BUILD)/cuda.flags $(CORE_cuda)/flags,$(NVCC) $(cuda_NATIVE) $(cuda_FRONTS) $(cuda_EACH))

@@ -20,11 +20,14 @@ TELL     := -MD -MP
 remember = $(foreach to,$(1),$(if $(subst x$(strip $(file <$(to)))x,,x$(strip $(TELL) $(ENVIRONMENT) $(2))x),\
              $(file >$(to),$(strip $(TELL) $(ENVIRONMENT) $(2)))))
 
+# A text as one word of the shell, whatever is in it: a command has paths of Python and of compilers. quoted(text)
+quoted = '$(subst ','\'',$(1))'
+
 # Show a step as one line, and its command's output only if it fails. step(word, what, log, command)
 define step
-$(Q)printf '  %-5s %s\n' '$(1)' '$(2)'; $(if $(V),echo '$(subst ','\'',$(4))';) \
+$(Q)printf '  %-5s %s\n' '$(1)' '$(2)'; $(if $(V),printf '%s\n' $(call quoted,$(4));) \
 if ( $(4) ) >$(3) 2>&1; then $(if $(V),cat $(3),:); \
-else [ -s $(3) ] || echo 'It printed nothing, and ended with an error: $(firstword $(4))' >$(3); head -n 20 $(3); echo '  FAIL  $(2): all of it in $(3)'; exit 1; fi
+else [ -s $(3) ] || printf 'It printed nothing, and ended with an error: %s\n' $(call quoted,$(4)) >$(3); head -n 20 $(3); echo '  FAIL  $(2): all of it in $(3)'; exit 1; fi
 endef
 # Compilers write to .partial files, so that a killed make leaves no half object or dependency file. A rewritten source
 # has a .d, too: foo.cu.d is the source's, foo.cu.o.d the object's. compile(compiler and flags)
@@ -52,12 +55,12 @@ rewrite = $(call step,$(1),$(2),$@.log,$(PYTHON) -m $(3) $(if $(filter races,$(S
 archive = $(Q)rm -f $@.partial && ar rcs $@.partial $(filter %.o,$^) && mv $@.partial $@
 # wrapper(name, backend, flags): the Python wrapper of a layer's C functions. -O2 makes no call faster. The headers that
 # it includes are precompiled, which halves its time.
-wrapper = $(call step,FFI,$(1) ($(2)),$@.log,$(PYTHON) build_ffi.py $< $@ --cxx '$(CXX) -O1 $(3)' \
-  --flags '$($(2)_FLAGS)' --info '$($(2)_INFO)' --std $(basename $(filter %/ffi_std.hpp.gch,$^)))
-wrappers_std = $(Q)$(PYTHON) build_ffi.py $< $@ --cxx '$(CXX) -O1'
+wrapper = $(call step,FFI,$(1) ($(2)),$@.log,$(PYTHON) build_ffi.py $< $@ --cxx $(call quoted,$(CXX) -O1 $(3)) \
+  --flags $(call quoted,$($(2)_FLAGS)) --info $(call quoted,$($(2)_INFO)) --std $(basename $(filter %/ffi_std.hpp.gch,$^)))
+wrappers_std = $(Q)$(PYTHON) build_ffi.py $< $@ --cxx $(call quoted,$(CXX) -O1)
 # The extension that makes the calls of all layers.
-runner = $(call step,CXX,call.cpp,$(BUILD)/call.log,$(PYTHON) -m tools.make.build_call $@ --cxx '$(CXX) -O2')
+runner = $(call step,CXX,call.cpp,$(BUILD)/call.log,$(PYTHON) -m tools.make.build_call $@ --cxx $(call quoted,$(CXX) -O2))
 # link(name, backend): link the wrapper, the layer's archive and those of the toolkit.
 link = $(call step,LINK,$(1) ($(2)),$(BUILD)/$(1)/$(2)/link.log,$(PYTHON) -m tools.make.link $@ \
-  $(filter %.o %.a,$^) $(patsubst %,--header %,$(filter %.h,$^)) -- '$($(2)_INFO)' '$($(2)_TELLS)' $(CXX) -- \
+  $(filter %.o %.a,$^) $(patsubst %,--header %,$(filter %.h,$^)) -- $(call quoted,$($(2)_INFO)) $(call quoted,$($(2)_TELLS)) $(CXX) -- \
   $($(2)_LINK))

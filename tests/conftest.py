@@ -10,10 +10,6 @@ import importlib
 import os
 from pathlib import Path
 
-# What a shell may say of colours, of git and of compilers is none of the tests' business.
-for _name in ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "GIT_DIR", "GIT_WORK_TREE", "CFLAGS", "CXXFLAGS", "CPPFLAGS"):
-    os.environ.pop(_name, None)
-
 import pytest
 import torch
 from support.gpu import needs_gpu
@@ -35,6 +31,19 @@ from support.workshop import SharedLayers, Workshop, make  # noqa: F401
 
 from cuffi.runtime import backend_of
 from tools.make.find_nvcc import find
+
+# What a shell may say of colours, of git and of compilers is none of the tests' business.
+for _name in (
+    "FORCE_COLOR",
+    "NO_COLOR",
+    "COLUMNS",
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "CFLAGS",
+    "CXXFLAGS",
+    "CPPFLAGS",
+):
+    os.environ.pop(_name, None)
 
 pytest_plugins = [
     f"support.{name}" for name in ("folders", "fork", "load", "net_command", "stock", "wheels", "zoo")

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -232,3 +233,26 @@ def test_its_build_script_of_torch_utils_ffi(site, tmp_path, cache):
     assert "old.six: built for host" in python(site, start, tmp_path)
     script = "import torch, cuffi.ffi; from old import six; t = torch.zeros(1); six.six(t); print(t.item())"
     assert python(site, script, tmp_path) == "6.0"
+
+
+@pytest.mark.parametrize("project", ["kernels_wheel", "nets_wheel"])
+def test_a_wheel_has_its_licence_its_authors_and_where_to_ask(request, project):
+    """The whole text, with the notice of Caffe's authors."""
+    wheel = request.getfixturevalue(project)
+    metadata, archive = metadata_of(wheel), zipfile.ZipFile(wheel)
+    (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/licenses/LICENSE"))
+    assert archive.read(name) == (ROOT / "LICENSE").read_bytes()
+    assert (metadata["License-Expression"], metadata["Author"]) == ("BSD-2-Clause", "cuffi developers")
+    assert {url.partition(",")[0] for url in metadata.get_all("Project-URL", [])} == {
+        "Source",
+        "Issues",
+        "Changelog",
+    }
+
+
+def test_the_licence_names_what_comes_from_caffe():
+    text = (ROOT / "LICENSE").read_text()
+    named = re.findall(r"cuffi/[\w/*.]+", text.partition("What comes from Caffe")[2])
+    assert len(named) > 5 and all(any(ROOT.glob(path.rstrip("/"))) for path in named), named
+    protos = {f.relative_to(ROOT) for f in (ROOT / "cuffi").rglob("*.proto")}
+    assert protos <= {f.relative_to(ROOT) for path in named for f in ROOT.glob(path)}

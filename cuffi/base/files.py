@@ -27,17 +27,78 @@ def named_by(path: str | os.PathLike, name: str) -> str | None:
     """
     beside = Path(path).resolve().parent
     folders = (Path(), beside, *list(beside.parents)[:3])
-    return next((str(folder / name) for folder in folders if (folder / name).exists()), None)
+    # os.path.exists: a name that is too long, or has a null, exists nowhere.
+    return next((str(folder / name) for folder in folders if os.path.exists(folder / name)), None)
+
+
+# What a path may lead to, for messages.
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe, which may never end"), (stat.S_ISCHR, "a device, which may never end"),
+    (stat.S_ISBLK, "a disk"), (stat.S_ISSOCK, "a socket"),
+)  # fmt: skip
+
+
+# What git puts in the place of a large file that it has not downloaded.
+_POINTER, _LARGEST_POINTER = b"version https://git-lfs.github.com/spec/", 1024
 
 
 def to_read(path: str | os.PathLike, buffering: int = -1) -> BinaryIO:
-    """Open a file. The FileNotFoundError of one that is missing names the folder, and a file there of a like name."""
+    """Open a file of data, which somebody else may have named: a regular file, and nothing that waits or never ends.
+
+    Raises:
+        FileNotFoundError: it names the folder, and a file there of a like name.
+        OSError: it cannot be opened, is no regular file, or is a pointer of Git LFS.
+    """
     try:
-        return open(path, "rb", buffering=buffering)
+        file = open(path, "rb", buffering=buffering, opener=_without_waiting)  # noqa: SIM115 - the caller closes it
     except FileNotFoundError:
         raise FileNotFoundError(
             errno.ENOENT, f"No such file or directory{nearest(path)}", str(path)
         ) from None
+    found = os.fstat(file.fileno())
+    if not stat.S_ISREG(found.st_mode):
+        file.close()
+        raise _irregular(found.st_mode, path)
+    if found.st_size < _LARGEST_POINTER:
+        begin = file.read(len(_POINTER))
+        file.seek(0)
+        if begin == _POINTER:
+            file.close()
+            said = (
+                "A pointer of Git LFS in the place of the file. In its repository, git lfs pull downloads it"
+            )
+            raise OSError(errno.EINVAL, said, os.fspath(path))
+    return file
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a path: a pipe without its writer, and no device, for which opening may do something."""
+    mode = os.stat(path).st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise _irregular(mode, path)
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _irregular(mode: int, path: str | os.PathLike) -> OSError:
+    kind = next((words for is_kind, words in _KINDS if is_kind(mode)), "no file")
+    return OSError(errno.EINVAL, f"Not a regular file: {kind}", os.fspath(path))
+
+
+# No list of images and no prototxt is as large: another file was named.
+_LARGEST_TEXT = 1 << 28
+
+
+def text_bytes(path: str | os.PathLike) -> bytes:
+    """The bytes of a text of somebody else.
+
+    Raises:
+        OSError: as `to_read`; or the file is too large for a text.
+    """
+    with to_read(path) as file:
+        data = file.read(_LARGEST_TEXT + 1)
+    if len(data) > _LARGEST_TEXT:
+        raise OSError(errno.EFBIG, f"File too large for a text, {len(data) - 1:,} bytes", os.fspath(path))
+    return data
 
 
 def nearest(path: str | os.PathLike) -> str:

@@ -100,7 +100,7 @@ def blobs_of(path, layer_name: str) -> list[tuple[StoredBlob, Tensor]]:
     if not same:
         known = ", ".join(some(dict.fromkeys(layer.name for layer in layers)))
         raise CaffeValueError(f"{path}: no layer {layer_name!r}. There are: {known}")
-    with open(path, "rb") as file:
+    with to_read(path) as file:
         return [(blob, blob.read(file)) for blob in max(same, key=len)]
 
 
@@ -141,7 +141,7 @@ _MAGIC = {
 
 
 def _looks_like(data) -> str:
-    """A description of a file that is not a caffemodel, or "". Text may be an error page, or a Git LFS pointer."""
+    """A description of a file that is not a caffemodel, or "". Text may be an error page."""
     for magic, words in _MAGIC.items():
         if data[: len(magic)] == magic:
             return words

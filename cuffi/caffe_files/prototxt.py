@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..base import CaffeValueError, some
-from ..base.files import to_read
+from ..base.files import text_bytes
 from ..base.shown import shown
 
 # The deepest nesting of messages. Real files have 4.
@@ -100,8 +100,7 @@ class Node:
 
 def read_text(path, replace: dict | None = None) -> str:
     """The text of a prototxt file, with values for its `$NAME$`."""
-    with to_read(path) as file:
-        data = file.read()
+    data = text_bytes(path)
     if b"\0" in data[:65536]:
         weights = ". Weights are the second argument" if str(path).endswith(_WEIGHTS) else ""
         raise CaffeValueError(f"{path}: not a prototxt: it is a binary file{weights}")

@@ -13,6 +13,7 @@ from pathlib import Path
 from ..base import CaffeValueError
 from ..caffe_files.parameters import DESCRIPTOR, Parameters
 from ..loading import cache, toolkit
+from ..loading.run_make import environment
 
 # A program: it imports the toolkit's tools, which are not importable where the package is installed.
 _PROGRAM = Path(__file__).with_name("make") / "proto.py"
@@ -31,7 +32,9 @@ def messages(file: Path) -> Parameters:
             shutil.copyfile(file, Path(made, "caffe.proto"))
             command = [sys.executable, "-m", f"{__package__}.make.proto", "--layer-dir", made]
             command += ["--include-dir", f"{made}/include", "--descriptor", f"{made}/{DESCRIPTOR}"]
-            done = subprocess.run(command, cwd=toolkit.root(), capture_output=True, text=True)
+            done = subprocess.run(
+                command, cwd=toolkit.root(), capture_output=True, text=True, env=environment()
+            )
             if done.returncode:
                 text = (done.stderr or done.stdout).replace(made, str(file.parent)).strip()
                 raise CaffeValueError(f"{file}:\n{text}")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
+from ..base.compiler import cxx
 from ..installed import PACKAGE, has_kernels
 
 
@@ -36,7 +37,7 @@ def versions() -> list[str]:
     return [
         f"Python {platform.python_version()}, {platform.platform()}",
         ", ".join(package(name) for name in ("torch", "numpy", "cffi", "protobuf", "cuffi", "cuffi-nets")),
-        program(os.environ.get("CXX") or "g++", "--version"),
+        program(cxx(), "--version"),
         program(os.environ.get("NVCC") or "nvcc", "--version"),
         program("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"),
         f"libraries beside the layers: {', '.join(libraries) or 'none (type make)'}",

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..base.compiler import cxx
 from ..loading import toolkit
 from ..loading.headers import Project
 from .findings import Finding, difference, of_run
@@ -204,7 +205,7 @@ def call(command: list) -> None:
 
 @functools.cache
 def compiler() -> list[str]:
-    return shlex.split(os.environ.get("CXX", "g++"))
+    return shlex.split(cxx())
 
 
 def flags(mode: str) -> list[str]:

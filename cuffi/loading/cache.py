@@ -21,7 +21,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path, PurePosixPath
 
 from ..runtime import CaffeRuntimeError
-from . import private
+from . import locks, private
 
 VARIABLE = "CUFFI_CACHE"
 COMPLETE = "complete"
@@ -145,13 +145,13 @@ class Entry:
                 return False
         return True
 
-    def make(self, build: Callable[[int], None], waiting: Callable[[], None]) -> None:
+    def make(self, build: Callable[[int], None], waiting: Callable[[str], None]) -> None:
         """Call `build` to fill the folder, unless another process has filled it in the meantime.
 
         Args:
             build: writes the layer's folder with its libraries. It gets the lock, which its child processes must
                 inherit. If it raises, there is no entry.
-            waiting: called once if another process is building this entry.
+            waiting: called once if another process is building this entry, with who it is.
         """
         with self._locked(waiting) as lock:
             if self.is_complete():
@@ -186,7 +186,7 @@ class Entry:
         partial.rename(self.place / COMPLETE)
 
     @contextlib.contextmanager
-    def _locked(self, waiting: Callable[[], None]) -> Generator[int]:
+    def _locked(self, waiting: Callable[[str], None]) -> Generator[int]:
         file = self.place.with_suffix(".lock")
         try:
             if file.is_symlink() or file.is_dir():
@@ -195,11 +195,7 @@ class Entry:
         except OSError as error:
             raise _unusable(self.cache, error.strerror or str(error)) from None
         try:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                waiting()
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            locks.take(lock, waiting)
             yield lock
             # Unlocked, because closing is not enough: a process that another thread forked may hold the same open file.
             fcntl.flock(lock, fcntl.LOCK_UN)

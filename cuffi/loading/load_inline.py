@@ -235,7 +235,14 @@ def _without_host_code(staged: Path, errors: str) -> bool:
         return False
     command = [sys.executable, "-m", "tools.new_layer.host_trim", str(staged)]
     done = subprocess.run(
-        command, cwd=toolkit.root(), input=errors, capture_output=True, text=True, errors="replace"
+        command,
+        cwd=toolkit.root(),
+        input=errors,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env=environment(),
+        umask=0o077,
     )
     if done.returncode not in (0, STAYS):
         raise CaffeBuildError(done.stderr.strip())

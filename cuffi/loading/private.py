@@ -14,13 +14,46 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def why_unsafe(folder: Path) -> str | None:
-    """Why others can change what lies in the folder, by its own mode or by a folder above it; None if they cannot."""
+    """Why others can change what lies in the folder; None if they cannot.
+
+    By its own mode, by a folder above it, or by a link on the way to it.
+    """
     status, me = folder.stat(), os.geteuid()
     if status.st_uid != me:
         return f"it belongs to user {status.st_uid}, this process is user {me}"
     if status.st_mode & _OTHERS_WRITE:
         return f"others may write to it (mode {stat.S_IMODE(status.st_mode):o})"
-    return why_movable(folder.resolve())
+    return why_redirectable(folder) or why_movable(folder.resolve())
+
+
+def why_redirectable(path: Path) -> str | None:
+    """Why others can put another link in the place of one on the way to the path; None if they cannot.
+
+    The links that a link leads to count, too. In a folder with the sticky bit a link's owner can replace it.
+    """
+    waiting, place = [*reversed(Path(path).absolute().parts[1:])], Path("/")
+    while waiting:
+        part = waiting.pop()
+        if part == "..":
+            place = place.parent
+            continue
+        place /= part
+        if not place.is_symlink():
+            continue
+        owner = place.lstat().st_uid
+        if owner not in _trusted():
+            return f"the link {place}, on the way to it, belongs to user {owner}"
+        if why := why_movable(place):
+            return f"{why}, and has the link {place.name} to it"
+        target = Path(os.readlink(place))
+        waiting += [part for part in reversed(target.parts) if part != "/"]
+        place = Path("/") if target.is_absolute() else place.parent
+    return None
+
+
+def _trusted() -> set[int]:
+    """Who owns / can change everything. In a user namespace root may have another number."""
+    return {os.geteuid(), 0, os.stat("/").st_uid}
 
 
 def why_movable(path: Path) -> str | None:
@@ -28,9 +61,7 @@ def why_movable(path: Path) -> str | None:
 
     A link's place counts, not its target's.
     """
-    # Who owns / can change everything. In a user namespace root may have another number.
-    trusted = {os.geteuid(), 0, os.stat("/").st_uid}
-    place = path.parent.resolve()
+    trusted, place = _trusted(), path.parent.resolve()
     for above in (place, *place.parents):
         status = above.stat()
         if status.st_uid not in trusted:

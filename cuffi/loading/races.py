@@ -13,6 +13,7 @@ from ..backends import HOST
 from ..runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError
 from ..runtime.planning import watcher
 from . import toolkit
+from .run_make import environment
 
 # The file that a library with the race finder writes to (src/host/host_races.h).
 VARIABLE = "CAFFE_RACES"
@@ -81,5 +82,7 @@ def _told(log: Path) -> str:
     if all(line.startswith("ran\t") for line in lines):
         return ""
     command = [sys.executable, "-m", "tools.cases.races", str(log)]
-    done = subprocess.run(command, cwd=toolkit.root(), capture_output=True, text=True, errors="replace")
+    done = subprocess.run(
+        command, cwd=toolkit.root(), capture_output=True, text=True, errors="replace", env=environment()
+    )
     return (done.stdout + done.stderr).strip()

@@ -12,8 +12,9 @@ from typing import Any
 import torch
 
 from ..backends import BACKENDS
+from ..base.compiler import cxx
 from ..runtime import CaffeTypeError, CaffeValueError, backends_here
-from . import cache, private, races, toolkit
+from . import cache, call_extension, private, races, toolkit
 from .cache import Entry
 from .run_make import CaffeBuildError, Progress, check_can_build, make
 
@@ -70,13 +71,14 @@ class Recipe:
         return key_of(str(self.layer), self.settings, self.backends, self.files)
 
     def built(self) -> Entry:
-        """The cache entry, which is built now if it does not exist."""
+        """The cache entry, which is built now if it does not exist. Then this process can call what it has."""
+        call_extension.ensure(self.settings)
         entry = Entry(self.name, self.key(), self.layer)
         if not entry.is_complete():
             with Progress(self.name) as progress:
                 entry.make(
                     lambda lock: self._build(entry, progress, lock),
-                    waiting=lambda: progress.step("another process builds it"),
+                    waiting=lambda who: progress.wait(f"for {who}, which builds it"),
                 )
         return entry
 
@@ -163,7 +165,7 @@ def settings_for(
     arch = _architectures() if arch == "native" else arch
     settings = {name: os.environ.get(name, "") for b in BACKENDS.values() for name in b.settings}
     settings |= further or {}
-    settings |= {"CXX": settings["CXX"] or "g++", "NVCC": toolkit.find_nvcc(), "ARCH": arch or "all-major"}
+    settings |= {"CXX": cxx(settings["CXX"]), "NVCC": toolkit.find_nvcc(), "ARCH": arch or "all-major"}
     settings["HOST_ARCH"] = settings["HOST_ARCH"] or "native"
     if backends is None:
         chosen = tuple(b.name for b in backends_here() if b.on_host or (settings[b.compiler] and arch))

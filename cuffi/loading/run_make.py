@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -20,8 +20,18 @@ from ..base.shown import command
 from ..runtime import CaffeRuntimeError
 from . import cache, toolkit
 
+# Runs make, and ends all that it has started as soon as this process ends, however it does: `read` then sees the end of
+# its pipe. The shell is the leader of the processes' group.
+GUARDED = """exec 3<&0 </dev/null
+(read -r _ <&3; kill -TERM -$$) >/dev/null 2>&1 &
+"$@" 3<&-
+status=$?
+kill $! 2>/dev/null
+wait $! 2>/dev/null
+exit $status"""
 # make's line for a step: "  NVCC  foo/foo.cu".
 STEP = re.compile(r"  ([A-Z]{2,5}) +(\S.*)")
+WAIT = "WAIT"
 FAILED = re.compile(r"  FAIL  (.*): all of it in (.*)")
 # make's line for a layer that is built for the GPU only (tools/make/report.py).
 NO_HOST = "No host library: "
@@ -77,13 +87,19 @@ def _is_installed(package: str) -> bool:
 def environment() -> dict[str, str]:
     """The environment of the toolkit's programs, without the options of a make that runs this process.
 
-    Where Python is told to write no bytecode, theirs goes into the cache: it takes a fifth of a small build to compile.
+    Their bytecode goes into the cache, unless pip has written it: it takes a fifth of a small build to compile, and
+    nothing is written into the toolkit's folder.
     """
     found = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
-    if sys.dont_write_bytecode:
+    if not toolkit.has_bytecode():
         found.pop("PYTHONDONTWRITEBYTECODE", None)
-        found.setdefault("PYTHONPYCACHEPREFIX", str(cache.subfolder("bytecode")))
+        found.setdefault("PYTHONPYCACHEPREFIX", bytecode())
     return found
+
+
+def bytecode() -> str:
+    """The folder of the bytecode of the toolkit's programs."""
+    return str(cache.subfolder("bytecode"))
 
 
 def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock: int) -> None:
@@ -101,21 +117,24 @@ def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock:
         OSError: the disk is full.
     """
     check_can_build(settings)
+    progress.step("")  # it has the lock that it perhaps waited for
     program = shutil.which("make") or shutil.which("gmake") or "make"
     # -k: a kernel that the host cannot run must not stop the build for the GPU.
     words = [program, "-C", str(toolkit.root()), "--no-print-directory", "-k", f"-j{os.cpu_count() or 2}"]
     words += [*goals, *(f"{name}={value}" for name, value in settings.items())]
-    process = subprocess.Popen(
-        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        errors="replace", env=environment(), pass_fds=(lock,), start_new_session=True, umask=0o077)  # fmt: skip
-    try:
-        lines = list(_told(process.stdout, progress))
-        status = process.wait()
-    except BaseException:  # Ctrl-C, for example: stop the compilers
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)
-        process.wait()
-        raise
+    with _alive() as alive:
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", GUARDED, "sh", *words], stdin=alive, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace", env=environment(), pass_fds=(lock,),
+            start_new_session=True, umask=0o077)  # fmt: skip
+        try:
+            lines = list(_told(process.stdout, progress))
+            status = process.wait()
+        except BaseException:  # Ctrl-C, for example: stop the compilers
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+            raise
     if status:
         text = failure(lines)
         if any(FULL.search(line) for line in (text, *lines)):
@@ -126,11 +145,41 @@ def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock:
             warnings.warn(line, RuntimeWarning, stacklevel=2)
 
 
+# The ends of pipes that say to make that this process is alive. A fork of this process must not say so, too.
+_ends: set[int] = set()
+
+
+def _close_in_fork() -> None:
+    for end in _ends:
+        os.close(end)
+    _ends.clear()
+
+
+os.register_at_fork(after_in_child=_close_in_fork)
+
+
+@contextlib.contextmanager
+def _alive() -> Generator[int]:
+    """A pipe whose other end is closed when this process ends."""
+    read, write = os.pipe()
+    _ends.add(write)
+    try:
+        yield read
+    finally:
+        os.close(read)
+        if write in _ends:  # not in a fork
+            _ends.discard(write)
+            os.close(write)
+
+
 def _told(output, progress: "Progress") -> Iterator[str]:
     for line in output:
         line = line.rstrip("\n")
         if step := STEP.fullmatch(line):
-            progress.step(f"{step[1]} {step[2]}")
+            if step[1] == WAIT:
+                progress.wait(step[2])
+            else:
+                progress.step(f"{step[1]} {step[2]}")
         yield line
 
 
@@ -147,18 +196,34 @@ def failure(lines: list[str]) -> str:
 
 
 class Progress:
-    """A line of progress, in a terminal or a notebook. Elsewhere nothing is printed."""
+    """A line of progress, in a terminal or a notebook. Elsewhere only a long wait for another process is told."""
 
     FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
     WIDTH = 78
+    PATIENCE = 5.0  # the seconds after which a wait is told everywhere
 
     def __init__(self, name: str):
         self.name, self.now, self.began = name, "", time.monotonic()
         self._write = _writer()
         self._ended = threading.Event()
+        self._wait: threading.Timer | None = None
 
     def step(self, text: str) -> None:
+        self._end_wait()
         self.now = text
+
+    def wait(self, text: str) -> None:
+        """Another process has what this build needs. `text` says who."""
+        self.step(f"waits {text}")
+        if not self._write:
+            self._wait = threading.Timer(self.PATIENCE, _say, [f"load: {self.name} waits {text}\n"])
+            self._wait.daemon = True
+            self._wait.start()
+
+    def _end_wait(self) -> None:
+        if self._wait:
+            self._wait.cancel()
+            self._wait = None
 
     def __enter__(self) -> "Progress":
         if self._write:
@@ -169,6 +234,7 @@ class Progress:
         return self
 
     def __exit__(self, *_) -> None:
+        self._end_wait()
         if self._write:
             self._ended.set()
             self._thread.join()
@@ -180,6 +246,12 @@ class Progress:
             write("\r" + text[: self.WIDTH].ljust(self.WIDTH))
             if self._ended.wait(0.1):
                 return
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(AttributeError, OSError, ValueError, UnicodeEncodeError):  # perhaps no stream
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 def _writer() -> Callable[[str], None] | None:

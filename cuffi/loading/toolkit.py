@@ -64,6 +64,15 @@ def _files(above: str, parts) -> list[str]:
     return found
 
 
+@functools.cache
+def has_bytecode() -> bool:
+    """Is this an installed toolkit with its programs' bytecode, as pip writes it?"""
+    if root() != _edge.PACKAGE / _edge.INSTALLED:
+        return False
+    programs = (f for part in ("tools", _edge.PACKAGE.name) for f in (root() / part).rglob("*.py"))
+    return all(os.path.exists(importlib.util.cache_from_source(str(file))) for file in programs)
+
+
 def find_nvcc() -> str:
     """The CUDA compiler that make's own search finds; "" if there is none."""
     setting = os.environ.get("NVCC", "search").strip()

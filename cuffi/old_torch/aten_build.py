@@ -97,7 +97,7 @@ class TorchExtension:
             with Progress(self.name) as progress:
                 entry.make(
                     lambda lock: self._make(entry, job, files, declared, settings, progress, lock),
-                    waiting=lambda: progress.step("another process builds it"),
+                    waiting=lambda who: progress.wait(f"for {who}, which builds it"),
                 )
         return entry
 

@@ -3,7 +3,9 @@
 import contextlib
 import ctypes
 import functools
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from types import ModuleType
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -13,10 +15,6 @@ from .. import edge as _edge
 from ..backends import BACKENDS
 from ..base.errors import CaffeRuntimeError
 
-try:
-    from . import _call
-except ImportError:  # not built
-    _call = None
 try:  # 0.1 us; torch.cuda.current_stream(device).cuda_stream is the public way, at 4 us
     from torch._C import _cuda_getCurrentRawStream as raw_stream
 except ImportError:
@@ -137,32 +135,51 @@ def of_torch() -> dict:
     }
 
 
-def _unusable() -> str:
-    """Why the extension cannot be used; "" if it can."""
-    if _call is None:
-        return "is not built"
+class _State:
+    """The extension, and what waits for it."""
+
+    call: ModuleType | None = None
+    why = "is not built"
+    waiting: ClassVar[list[Callable[[], None]]] = []
+
+
+def use(module: ModuleType) -> bool:
+    """Make calls by this module, if it was built from the toolkit's sources as they are. False if it was not."""
     # After git pull the extension is the old one until the next make.
     root = _edge.root()
-    if root is not None and getattr(_call, "EDGE", "") != _edge.digest(root, _edge.call_files()):
-        return "was built by another version of the toolkit"
-    _call.configure(of_torch())
-    return ""
+    if root is not None and getattr(module, "EDGE", "") != _edge.digest(root, _edge.call_files()):
+        _State.why = "was built by another version of the toolkit"
+        return False
+    module.configure(of_torch())
+    _State.call, _State.why = module, ""
+    while _State.waiting:
+        _State.waiting.pop(0)()
+    return True
 
 
-UNUSABLE = _unusable()
-# Bases of Python classes, so that a builtin has a name and a signature.
-if TYPE_CHECKING:
-    from ._call import Launcher, Short
-elif UNUSABLE:
-    Launcher = Short = object
-else:
-    Launcher, Short = _call.Launcher, _call.Short
+def when_usable(function: Callable[[], None]) -> None:
+    """Call the function now, or else as soon as there is an extension."""
+    if _State.call is None:
+        _State.waiting.append(function)
+    else:
+        function()
 
 
-def extension(layer: str):
+def usable() -> ModuleType | None:
+    """The extension; None if there is none, or it is another version's."""
+    return _State.call
+
+
+def extension(layer: str) -> ModuleType:
     """The extension. If it cannot be used, the error names the command that builds it."""
-    if UNUSABLE:
+    if _State.call is None:
         raise CaffeRuntimeError(
-            f"{layer}: cuffi/runtime/_call.abi3.so {UNUSABLE}. Type `make` in the toolkit's folder."
+            f"{layer}: cuffi/runtime/_call.abi3.so {_State.why}. Type `make` in the toolkit's folder."
         )
-    return _call
+    return _State.call
+
+
+with contextlib.suppress(ImportError):  # not built
+    from . import _call
+
+    use(_call)

@@ -76,21 +76,29 @@ def _of_the_launch(missing) -> str:
     return f". The kernel's source does not determine its launch, so the caller gives {', '.join(asked)}"
 
 
-class _Builtin(extension.Launcher):
-    """The builtin of a C function, with the text for help() and a notebook's `?`."""
+@functools.cache
+def _builtin(base: type) -> type:
+    """The class of builtins of C functions, with the text for help() and a notebook's `?`.
 
-    __name__: str
-    __qualname__: str
-    __signature__: inspect.Signature
-    _module: str
+    Args:
+        base: the extension's Launcher.
+    """
 
-    def __repr__(self):
-        return f"<{self.__qualname__}>"
+    class Builtin(base):
+        __name__: str
+        __qualname__: str
+        __signature__: inspect.Signature
+        _module: str
 
-    def __reduce__(self):
-        from .layer import launcher_of  # which imports this module
+        def __repr__(self):
+            return f"<{self.__qualname__}>"
 
-        return launcher_of, (self._module, self.__name__)
+        def __reduce__(self):
+            from .layer import launcher_of  # which imports this module
+
+            return launcher_of, (self._module, self.__name__)
+
+    return Builtin
 
 
 class Launcher:
@@ -145,7 +153,7 @@ class Launcher:
         places = {name: i + self.returns_number for i, (_, name) in enumerate(self.parameters)}
         ours = tuple(DTYPES[dtype] for dtype in self.libraries.dtypes)
         like = [(c.LIKE, 0, 0, 1, 0, 0, ours, None, None)] if self.returns_number else []
-        function = _Builtin(
+        function = _builtin(c.Launcher)(
             parameters=(*like, *(self._parameter(c, places, kind, name) for kind, name in self.parameters)),
             codes=tuple((DTYPES[dtype], code) for dtype, code in self.codes.items()),
             any_layout=self.any_layout,

@@ -111,8 +111,8 @@ class Operator:
         self.entry = self._entry()
 
     def _short(self):
-        c = extension._call
-        if extension.UNUSABLE or c is None:
+        c = extension.usable()
+        if c is None:
             return self._missing
         letters = "".join(
             "p" if n not in self.tensors else "o" if n in self.optional else "t" for n in self.names
@@ -122,7 +122,7 @@ class Operator:
         )
         if len(letters) > c.MOST_PARAMETERS:
             return self.careful
-        return extension.Short(
+        return c.Short(
             parameters=letters, defaults=tuple(self.defaults.values()), cast=self.cast,
             casts=getattr(c, f"CAST_{self.autocast.upper()}"),
             careful=self.careful, plain=self.plain, planning=self.planning,

@@ -176,7 +176,7 @@ def plan(arguments: tuple, allocations: list[Tensor], launches: list[Launched], 
         result: the call's result: allocations, or nothing.
         aliases: pairs of tensors with the same memory and shape.
     """
-    c = extension._call
+    c = extension.usable()
     if c is None:  # not built
         return None
     origins = {id(t): (c.ARGUMENT, i) for i, t in enumerate(arguments) if isinstance(t, Tensor)}

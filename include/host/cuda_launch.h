@@ -5,6 +5,9 @@
 // and wraps the kernel's body in cuda_host::run, so that calling the kernel runs its whole grid.
 #pragma once
 
+#include <string.h>
+
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -144,6 +147,39 @@ __forceinline__ void each_thread(uint3 block, uint3 dim, const Phase& phase) {
     for (unsigned int y = 0; y < dim.y; ++y, row += width)
       for (int x = 0; x < width; ++x)
         phase(uint3{static_cast<unsigned int>(x), y, z}, row + x, static_cast<unsigned int>(begin + x));
+}
+// A place for each thread of a block, for a variable that is no number (tools/cuda/kept.py). Of a reference it has the address.
+template <typename T>
+struct Kept {
+  static_assert(std::is_trivially_copyable<T>::value, "a variable behind a barrier is copied as memory");
+  alignas(T) char places[1024][sizeof(T)];
+  T& operator[](int thread) { return *reinterpret_cast<T*>(places[thread]); }
+};
+template <typename T>
+struct Kept<T&> {
+  T* places[1024];
+  T& refer(int thread, T& to) { return *(places[thread] = &to); }
+  T& operator[](int thread) { return *places[thread]; }
+};
+// The same for `auto`.
+struct KeptBytes {
+  alignas(16) char places[1024][64];
+  template <typename T>
+  std::decay_t<T>& as(int thread) {
+    static_assert(std::is_trivially_copyable<std::decay_t<T>>::value && sizeof(T) <= 64, "no plain type");
+    return *reinterpret_cast<std::decay_t<T>*>(places[thread]);
+  }
+};
+// The variable begins its life there, with a value or without.
+template <typename T>
+__forceinline__ T& keep(T& place, const T& value) {
+  memcpy(&place, &value, sizeof(T));
+  return place;
+}
+template <typename T>
+__forceinline__ T& begin(T& place) {
+  if constexpr (!std::is_trivially_default_constructible<T>::value) new (&place) T;
+  return place;
 }
 #define CAFFE_HOST_EACH                                                                          \
   ::cuda_host::each_thread(blockIdx, blockDim,                                                  \

@@ -1,34 +1,50 @@
-"""Compare random kernels with barriers, whose phases run as loops, with the same kernels on fibres.
+"""Compare random kernels with barriers, whose phases run as loops, with a simulator, and with the same on fibres.
 
-    python -m lab.launches.phases [--count 12] [--seed 1]
+    python -m lab.launches.phases [--count 12] [--seed 1] [--seeds 1]
 
 A kernel is a row of phases, with loops, conditions and variables of all kinds between the barriers. Its threads write
 their own places of shared memory before a barrier, and read others' behind it, so its numbers do not depend on an
-order. The second kernel has a goto that nobody reaches, which keeps it on fibres (tools/cuda/phases.py). Prints the
-kernels that differ, and how many ran as loops.
+order. KINDS has the statements: also those by which a change was once lost behind a barrier. The second kernel has a
+goto that nobody reaches, which keeps it on fibres. Prints the kernels that differ, and how many ran as loops.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import random
 import sys
+from collections.abc import Callable
 
-import torch
-
-from cuffi import load_inline
-from tools.cuda.analysis import Unit
-from tools.cuda.rewrite import rewrite_unit
-from tools.cuda.to_host import HostRewriter
+from .simulated import Comparison, Kernel, Outcome
 
 HEAD = """#define TILE 8
+#define MEET_NOT(v) ((v) + 1)
+#define BUMP(v) v += 3
 constexpr int FOUR = 4;
+typedef int& Slot;
+struct Pair {
+  int a; float b; int c[2];
+  __device__ void up(int k) { a += k; c[k & 1] += 1; }
+  __device__ int sum() const { return a + c[0] + c[1]; }
+};
+struct Adder { int& r; __device__ void go(int k) { r = (r + k) % 977; } };
+struct Giver { int next; };
+struct Limits { static const int step = 4; };
+__device__ Giver operator>>(Giver g, int& v) { v = g.next; return g; }
+__device__ Pair operator+(Pair p, int k) { p.a += k; return p; }
 __device__ int twice(int v) { return 2 * v; }
-__device__ void raise_by(int& v, int by) { v += by; }
+__device__ void raise_by(int& v, int by) { v = (v + by) % 1009; }
+__device__ void set(int* p, int by) { *p = (*p + by) % 1013; }
+__device__ void grow(Slot v) { v += 5; }
+__device__ void remember(int** place, int& v) { *place = &v; }
+__device__ void put(int* to, int v) { *to = v; }
 template <typename T> __device__ T larger(T a, T b) { return a > b ? a : b; }
+template <typename T> __device__ void shrink(T v) { v -= 2; }
+template <typename T> __device__ void __order(T& a, T& b) { if (a > b) { T c = a; a = b; b = c; } }
+template <typename T> __device__ void atomic_swap(T& a, T& b) { T c = a; a = b; b = c; }
+template <typename T> __device__ T load_cast(const int* p) { return (T)*p; }
 """
-UNIFORM = [
+SAME = [
     "{u}",
     "{k}",
     "blockIdx.x",
@@ -38,7 +54,7 @@ UNIFORM = [
     "({u} + {w}) % 5",
     "{u} > {k} ? {w} : {k}",
 ]
-UNIFORM += ["(int)blockDim.x / 2", "TILE", "FOUR", "{u} & 3", "{u} << 1", "min((int)({u}), {k})"]
+SAME += ["(int)blockDim.x / 2", "TILE", "FOUR", "{u} & 3", "{u} << 1", "min((int)({u}), {k})"]
 OWN = [
     "{v}",
     "{v} + {k}",
@@ -48,23 +64,91 @@ OWN = [
     "{v} ^ {u}",
     "x[(unsigned)({v}) % 64]",
     "twice({v})",
-    "i + {v}",
 ]
-OWN += ["larger<int>({v}, {w})", "{v} > {w} ? {v} : {k}", "(int)(0.5f * {v})", "{u}"]
-OWN += ["blockIdx.x * blockDim.x + threadIdx.x", "(int)(threadIdx.x + blockIdx.x * blockDim.x) + {v}"]
-SHARED = ("__shared__ int s[1024];", "extern __shared__ int s[];")
+OWN += [
+    "larger<int>({v}, {w})",
+    "{v} > {w} ? {v} : {k}",
+    "(int)(0.5f * ({v} % 512))",
+    "{u}",
+    "i + {v}",
+    "MEET_NOT({v})",
+]
+OWN += [
+    "blockIdx.x * blockDim.x + threadIdx.x",
+    "(int)(threadIdx.x + blockIdx.x * blockDim.x) + {v}",
+    "load_cast<int>(x + t)",
+]
 STARTS = (
     "int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;",
     "int t = threadIdx.x; const int i = threadIdx.x + blockDim.x * blockIdx.x;",
-    "const unsigned t = threadIdx.x; int i = blockIdx.x * blockDim.x + threadIdx.x;",
+    "const auto t = threadIdx.x; int i = blockIdx.x * blockDim.x + threadIdx.x;",
 )
 NUMBER = (
     "const int id = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;"
     " const int count = blockDim.x * blockDim.y * blockDim.z, block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x"
-    " + blockIdx.x; const int place = block * count + id; int acc = 1; s[id] = 0; __syncthreads();"
+    " + blockIdx.x; const int place = block * count + id; const int total = 8192;\n"
+    " int acc = 1; s[id] = 0; __syncthreads();"
 )
-BLOCKS = ((1, 1, 1), (5, 1, 1), (32, 1, 1), (33, 1, 1), (8, 4, 1), (3, 2, 4), (64, 2, 1))
-GRIDS = ((1, 1, 1), (3, 1, 1), (2, 2, 2), (5, 2, 1))
+SHARED = (("__shared__ int s[1024];", 0), ("extern __shared__ int s[];", 4096))
+# Statements that declare {a}. What is behind the bar is known from then on: own, changing, array, pair, pointer.
+DECLARE = [
+    "int {a} = {e};|own changing",
+    "const int {a} = {e};|own",
+    "unsigned {a} = (unsigned)({e}) % 1009u;|own",
+    "long long {a} = (long long)({e}) * 3;|own",
+    "short {a} = {e};|own",
+    "bool {a} = {e} % 3 == 1;|own",
+    "auto {a} = {e};|own",
+    "const auto {a} = {e} * 0.25f; acc += (int){a};|",
+    "double {a} = {e} * 0.5; acc += (int){a};|",
+    "int {a}, {a}b; {a} = {a}b = {e};|own changing",
+    "int {a}[4] = {{{e}, {e}, {e}}};|array",
+    "int {a}[4]; for (int k = 0; k < 4; k++) {a}[k] = ({e}) + k;|array",
+    "Pair {a} = {{{e}, 1.f, {{2, 3}}}};|pair",
+    "Pair {a}; {a}.a = {e}; {a}.b = 2.f; {a}.c[0] = 1; {a}.c[1] = {e};|pair",
+    "float4 {a} = make_float4(1.f, 2.f, 3.f, 4.f); acc += (int){a}.z;|",
+    "const int* {a} = x + ({e} & 15);|pointer",
+    "const int* {a} = x + t % 9;|pointer",
+    "int* {a} = &{m}; *{a} = {e};|pointer",
+    "int& {a} = {m}; {a} = {e};|own changing",
+    "int& {a} = {e} % 2 ? {m} : acc; {a} = {e};|own changing",
+    "int* {a} = &({e} % 2 ? {m} : acc); *{a} = 2;|pointer",
+    "int& {a} = (int&){m}; {a} = 7;|own changing",
+    "Slot {a} = {m}; {a} += 1;|own changing",
+    "int& {a} = s[id];|",
+    "constexpr int {a} = 3;|own",
+    "enum {{ {a} = 4 }};|own",
+]
+CHANGE = [
+    "{m} = {e};",
+    "{m} {o}= {e};",
+    "++{m};",
+    "{m}--;",
+    "if ({e} % 2) {m} += {e}; else {{ acc -= 3; }}",
+    "for (int k = 0; k < {k}; ++k) {{ if (k == 2) continue; if (k > {e} % 5) break; acc += ({e}) * k; }}",
+    "raise_by({m}, {e});",
+    "set(&{m}, {e});",
+    "grow({m});",
+    "shrink<int&>({m});",
+    "__order({m}, acc);",
+    "atomic_swap({m}, acc);",
+    "raise_by({e} % 2 ? {m} : acc, 4);",
+    "({e} % 2 ? {m} : acc) += {e};",
+    "(int&){m} = {e};",
+    "{{ Adder g{{{m}}}; g.go({e}); }}",
+    "Adder g{number}{{{m}}}; g{number}.go({e});",
+    "{{ Giver g = Giver{{{e}}} >> {m}; acc += g.next & 3; }}",
+    "BUMP({m});",
+    "{m} = {e}, acc = acc * 3 + {e};",
+    "switch ({e} & 3) {{ case 0: acc += 1; case 1: {m} = {e}; break; default: acc -= 2; }}",
+    "if (int k = {e}; k % 3 == 0) acc += k; else acc -= k & 7;",
+    "{{ int {m} = {e}; acc += {m}; }}",
+    "{{ int k = 3; do {{ acc += {e}; if (acc % 5 == 0) continue; acc++; }} while (--k > 0); }}",
+    "for (int k : {{1, {k}, 3}}) acc += k;",
+    "\n#pragma unroll\nfor (int k = 0; k < 4; ++k) acc += k * ({e});\n",
+    "acc = acc * 3 + {e};",
+    "atomicAdd(&y[total + {k}], {e} % 5);",
+]
 
 
 class Writer:
@@ -72,8 +156,18 @@ class Writer:
 
     def __init__(self, rng: random.Random):
         self.rng, self.number, self.writes = rng, 0, True
-        self.own, self.changing, self.floats = ["t", "i", "acc"], ["acc"], []
-        self.uniform, self.steps = ["n", "m"], []
+        self.names: dict[str, list[str]] = {
+            "own": ["t", "i", "acc"],
+            "changing": ["acc"],
+            "array": [],
+            "pair": [],
+            "pointer": [],
+            "uniform": ["n", "m"],
+            "steps": [],
+        }
+        # Few kinds in one kernel: each that keeps it on fibres hides the others.
+        self.declare = rng.sample(DECLARE, 6)
+        self.change = rng.sample(CHANGE, 7)
 
     def body(self, shared: str) -> str:
         first = f"if (n == {self.rng.randint(0, 6)}) return; " if self.rng.random() < 0.2 else ""
@@ -81,85 +175,86 @@ class Writer:
         last = self.rng.choice(
             ("", f"if (acc % {self.rng.randint(2, 4)} == 0) {{ y[place] = -7; return; }} ")
         )
-        result = "".join(f" + (int){name}" for name in self.own[3:])
-        start = f"{shared} {self.rng.choice(STARTS)} {NUMBER} {first}"
-        return f"{start}{inner} {self.barrier()} {last}y[place] = acc{result};"
+        result = "".join(f" + (int){name}" for name in self.names["own"][3:])
+        result += "".join(f" + {name}[1]" for name in self.names["array"])
+        result += "".join(f" + {name}.sum()" for name in self.names["pair"])
+        result += "".join(f" + *{name}" for name in self.names["pointer"])
+        end = f"y[place] = acc{result};"
+        if self.rng.random() < 0.2:
+            end = f"return put(y + place, acc{result});"
+        start = f"{shared} {self.rng.choice(STARTS)} {NUMBER}\n{first}"
+        return f"{start}{inner} {self.barrier()} {last}{end}"
 
     def name(self, letter: str) -> str:
         self.number += 1
         return f"{letter}{self.number}"
 
+    def pick(self, kind: str) -> str:
+        return self.rng.choice(self.names[kind])
+
     def same(self) -> str:
-        pick = self.rng.choice
-        return pick(UNIFORM).format(u=pick(self.uniform), w=pick(self.uniform), k=self.rng.randint(0, 5))
+        return self.rng.choice(SAME).format(
+            u=self.pick("uniform"), w=self.pick("uniform"), k=self.rng.randint(0, 5)
+        )
 
     def value(self) -> str:
-        pick = self.rng.choice
-        text = pick(OWN).format(
-            v=pick(self.own), w=pick(self.own), u=pick(self.uniform), k=self.rng.randint(1, 9)
+        texts = list(OWN)
+        texts += [f"{self.pick('array')}[{{v}} & 3]"] if self.names["array"] else []
+        texts += [f"{self.pick('pair')}.sum()"] if self.names["pair"] else []
+        texts += [f"*{self.pick('pointer')}"] if self.names["pointer"] else []
+        text = self.rng.choice(texts).format(
+            v=self.pick("own"), w=self.pick("own"), u=self.pick("uniform"), k=self.rng.randint(1, 9)
         )
-        return f"({text})"
+        return f"(({text}) % 1009)" if "==" not in text else f"({text})"
+
+    def fill(self, template: str, name: str) -> str:
+        """A template with a value of its own in each place."""
+        rng, made = self.rng, template.replace("{m}", self.pick("changing"))
+        while "{e}" in made:
+            made = made.replace("{e}", self.value(), 1)
+        made = (
+            made.replace("{k}", str(rng.randint(1, 3))).replace("{o}", rng.choice("+-^")).replace("{a}", name)
+        )
+        return made.replace("{number}", str(self.number)).replace("{{", "{").replace("}}", "}")
 
     def statement(self, depth: int) -> str:
-        rng, value = self.rng, self.value
-        kind = rng.randrange(14)
-        if kind < 2:
-            name, made = self.name("v"), value()
-            kept = rng.choice(("int", "const int", "unsigned", "long long", "short"))
-            self.own.append(name)
-            self.changing += [name] if "const" not in kept else []
-            return f"{kept} {name} = {made};"
-        if kind == 2:
-            a, b = self.name("v"), self.name("v")
-            text = f"int {a} = {value()}, {b}; {b} = {value()};"
-            self.own += [a, b]
-            self.changing += [a, b]
+        rng = self.rng
+        kind = rng.random()
+        if kind < 0.35:
+            name = self.name("v")
+            template, _, known = rng.choice(self.declare).partition("|")
+            text = self.fill(template, name)
+            for word in known.split():
+                self.names[word].append(name)
             return text
-        if kind == 3:
-            name = self.name("q")
-            text = f"float {name} = {value()} * 0.25f; acc += (int){name};"
-            self.floats.append(name)
-            return text
-        if kind == 4 and self.floats:
-            name = rng.choice(self.floats)
-            return f"{name} += {value()} % 3; acc += (int){name};"
-        if kind == 5:
-            k = self.name("k")
-            leaves = rng.choice((f"if ({k} == 2) continue;", f"if ({k} > 3) break;", ""))
-            return (
-                f"for (int {k} = 0; {k} < {rng.randint(1, 5)}; ++{k}) {{ {leaves} acc += {value()} * {k}; }}"
-            )
-        if kind == 6:
-            return f"if ({value()} % 2) {rng.choice(self.changing)} += {value()}; else {{ acc -= 3; }}"
-        if kind == 7:
-            return f"{rng.choice(self.changing)} {rng.choice(('=', '+=', '^='))} {value()};"
-        if kind == 8:
-            return f"raise_by(acc, {value()});"
-        if kind == 9:
+        if kind < 0.45:
             name, made = self.name("u"), self.same()
             text = f"{rng.choice(('int', 'const int', 'unsigned', 'size_t'))} {name} = {made};"
-            self.uniform.append(name)
-            self.steps += [name] if "const" not in text and not depth else []
+            self.names["uniform"].append(name)
+            self.names["steps"] += [name] if "const" not in text and not depth else []
             return text
-        if kind == 10 and self.steps:
-            return f"{rng.choice(self.steps)} {rng.choice(('=', '+=', '-='))} {self.same()};"
-        if kind == 11:
-            return f"atomicAdd(&y[total + {rng.randint(0, 3)}], {value()} % 5);"
-        if kind == 12:
-            name = self.name("p")
-            return f"const int* {name} = x + ({value()} & 15); acc += {name}[{rng.randint(0, 9)}];"
-        return f"acc = acc * 3 + {value()};"
+        if kind < 0.5 and self.names["steps"]:
+            return f"{self.pick('steps')} {rng.choice(('=', '+=', '-='))} {self.same()};"
+        if kind < 0.6 and self.names["array"]:
+            return f"{self.pick('array')}[{self.value()} & 3] += {self.value()};"
+        if kind < 0.65 and self.names["pair"]:
+            pair = self.pick("pair")
+            return rng.choice(
+                (f"{pair}.up({self.value()} & 7);", f"{pair} = {pair} + 3;", f"{pair}.c[1] += 2;")
+            )
+        self.number += 1
+        return self.fill(rng.choice(self.change), "")
 
     def phase(self, depth: int) -> str:
         parts = []
         for _ in range(self.rng.randint(1, 3)):
-            if self.rng.random() < 0.7:
+            if self.rng.random() < 0.75:
                 parts.append(self.statement(depth))
             elif self.writes:
                 parts.append(f"s[id] = {self.value()};")
             else:
                 parts.append(f"acc += s[(id + {self.rng.randint(0, 40)}) % count];")
-        return " ".join(parts)
+        return "\n".join(parts)
 
     def barrier(self) -> str:
         self.writes = not self.writes
@@ -168,10 +263,10 @@ class Writer:
     def inside(self, depth: int, *names: str) -> str:
         """A block that leaves shared memory as it found it."""
         writes = self.writes
-        self.uniform += names
+        self.names["uniform"] += names
         text = self.block(depth + 1)
         for name in names:
-            self.uniform.remove(name)
+            self.names["uniform"].remove(name)
         text += " " + self.barrier()
         if self.writes != writes:
             text += " " + self.barrier()
@@ -201,69 +296,39 @@ class Writer:
         return f"if (({condition}) % 2) {{ {self.inside(depth)} }} else {{ {self.inside(depth)} }}"
 
     def block(self, depth: int) -> str:
-        saved = [list(names) for names in (self.own, self.changing, self.floats, self.uniform, self.steps)]
+        saved = {kind: list(names) for kind, names in self.names.items()}
         parts = []
         for _ in range(self.rng.randint(1, 3)):
             parts += [self.phase(depth), self.barrier()]
             if depth < 2 and self.rng.random() < 0.55:
                 parts.append(self.around(depth))
         if depth:
-            self.own, self.changing, self.floats, self.uniform, self.steps = saved
-        return " ".join(parts)
+            self.names = saved
+        return "\n".join(parts)
 
 
-def text_of(bodies: list[str]) -> str:
-    head = "(int* y, const int* x, int n, int m, int total) {"
-    # Numbers may overflow, and then both kernels must wrap.
-    start = '#pragma GCC optimize("wrapv")\n'
-    for name in (
-        "unused-variable",
-        "unused-but-set-variable",
-        "tautological-compare",
-        "parentheses",
-        "sign-compare",
-    ):
-        start += f'#pragma GCC diagnostic ignored "-W{name}"\n'
-    return start + HEAD + "".join(
-        f"__global__ void loops{i}{head}\n{body}\n}}\n"
-        f"__global__ void fibres{i}{head}\n{body} if (n == -12345) goto out; out:;\n}}\n"
-        for i, body in enumerate(bodies)
-    )  # fmt: skip
-
-
-def compare(count: int, seed: int) -> tuple[int, int, list[str]]:
-    """The kernels that ran as loops, the calls, and lines of those that differ."""
+def compare(count: int, seed: int, outcome: Outcome):
     rng = random.Random(seed)
-    shared = rng.choice(SHARED)
-    bodies = [Writer(rng).body(shared) for _ in range(count)]
-    text, name = text_of(bodies), f"phases_{seed}"
-    loops = rewrite_unit(Unit(text, "x.cu"), HostRewriter, "", "")[0][""].count("::cuda_host::kPhases")
-    bytes_of_a_block = (4096,) if shared.startswith("extern") else ()
-    library, wrong, calls = load_inline(name, text, backends="host"), [], 0
-    for i, body in enumerate(bodies):
-        for _ in range(6):
-            block, grid, n, m = rng.choice(BLOCKS), rng.choice(GRIDS), rng.randint(-1, 7), rng.randint(-3, 9)
-            total = math.prod(block) * math.prod(grid)
-            x = torch.randint(0, 100, (128,), dtype=torch.int32)
-            ours, theirs = torch.zeros(2, total + 4, dtype=torch.int32)
-            for kernel, y in (("loops", ours), ("fibres", theirs)):
-                getattr(library, f"{name}_{kernel}{i}")(y, x, n, m, total, *grid, *block, *bytes_of_a_block)
-            calls += 1
-            if not torch.equal(ours, theirs):
-                wrong.append(f"seed {seed}, grid {grid}, block {block}, n {n}, m {m}: {body}")
-    return loops, calls, wrong
+    kernels = []
+    for i in range(count):
+        shared, size = rng.choice(SHARED)
+        kernels.append(Kernel(f"k{i}", Writer(rng).body(shared), size))
+    Comparison(f"phases{seed}", HEAD, kernels).run(rng, 3, outcome)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--count", type=int, default=12)
+def command(compare: Callable[[int, int, Outcome], None], about: str) -> int:
+    """The command line of a comparison of random kernels."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--count", type=int, default=12, help="kernels of a source")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=1, help="sources, of as many seeds")
     options = parser.parse_args()
-    loops, calls, wrong = compare(options.count, options.seed)
-    print("\n".join(wrong))
-    print(f"{options.count} kernels, {loops} as loops, {calls} calls, {len(wrong)} differ")
-    return bool(wrong)
+    outcome = Outcome()
+    for seed in range(options.seed, options.seed + options.seeds):
+        compare(options.count, seed, outcome)
+    print(outcome)
+    return bool(outcome.wrong or outcome.races)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command(compare, "phases of random kernels"))

@@ -14,9 +14,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "build" / "site" / "pages"
 # The pages of the tree, which keep their places, so that the links between them are right.
-DOCUMENTS = ("*.md", "docs/**/*.md", "cuffi/*/README.md", "lab/README.md", "lab/evidence/*.md")
+DOCUMENTS = ("*.md", "docs/**/*.md", "cuffi/*/README.md", "lab/README.md", "lab/*/*.md")
 # What pages show and link.
-FILES = ("docs/figures/*", "docs/evidence/*.csv")
+FILES = ("LICENSE", "docs/figures/*", "docs/evidence/*.csv")
+
+
+def files() -> list[Path]:
+    """The files of the tree that the site has."""
+    return sorted({f for pattern in (*DOCUMENTS, *FILES) for f in ROOT.glob(pattern) if f.is_file()})
 
 
 def gather() -> int:
@@ -24,8 +29,8 @@ def gather() -> int:
     from .reference import pages
 
     shutil.rmtree(PAGES, ignore_errors=True)
-    found = {f for pattern in (*DOCUMENTS, *FILES) for f in ROOT.glob(pattern) if f.is_file()}
-    for file in sorted(found):
+    found = files()
+    for file in found:
         place = PAGES / file.relative_to(ROOT)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, place)

@@ -38,6 +38,13 @@ def staged() -> Path:
     return place / "src"
 
 
+def copy_license() -> None:
+    """The checkout's licence beside this file: setuptools takes none from elsewhere. git ignores it."""
+    text = (ROOT / "LICENSE").read_bytes()
+    if not (HERE / "LICENSE").exists() or (HERE / "LICENSE").read_bytes() != text:
+        (HERE / "LICENSE").write_bytes(text)
+
+
 def write_messages(descriptor: Path, place: Path) -> None:
     """Write the descriptor, with protoc, whether make has written one or not: that one may be older than the protos."""
     command = [sys.executable, "-m", "cuffi.caffe_layers.make.proto"]
@@ -67,6 +74,8 @@ class Sdist(sdist):
 
 
 os.chdir(HERE)
+if not IS_SDIST:
+    copy_license()
 SOURCE = Path("src") if IS_SDIST else staged().relative_to(HERE)
 version = {}
 exec((HERE / SOURCE / "cuffi" / "version.py").read_text(encoding="utf-8"), version)

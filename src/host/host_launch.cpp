@@ -64,7 +64,7 @@ namespace cuda_host {
 
 __thread Part part;
 __thread unsigned int spins = 0;
-__thread volatile bool in_kernel = false, interrupted = false;
+__thread volatile bool in_kernel = false, copying = false, interrupted = false;
 __thread const char* stack_guard = nullptr;
 __thread const char* shared_guard = nullptr;
 __thread size_t shared_size = 0;
@@ -1231,6 +1231,25 @@ unsigned int warp_ballot(unsigned int mask, int predicate) { return runner().war
 }  // namespace cuda_host
 
 #include "host_matrix.h"
+
+// The functions by which kernels copy and set memory (COPIES in tools/make/link.py): host_signals.h knows that it is in one.
+// The real ones are weak, because not each program that has this file is linked so.
+#define CAFFE_COPIES(name, type)                                                                \
+  extern "C" {                                                                                  \
+  __attribute__((weak)) void* __real_##name(void* to, type what, size_t bytes);                 \
+  __attribute__((visibility("hidden"))) void* __wrap_##name(void* to, type what, size_t bytes); \
+  }                                                                                             \
+  void* __wrap_##name(void* to, type what, size_t bytes) {                                      \
+    if (!cuda_host::in_kernel) return __real_##name(to, what, bytes);                           \
+    cuda_host::copying = true;                                                                  \
+    __real_##name(to, what, bytes);                                                             \
+    cuda_host::copying = false;                                                                 \
+    return to;                                                                                  \
+  }
+CAFFE_COPIES(memcpy, const void*)
+CAFFE_COPIES(memmove, const void*)
+CAFFE_COPIES(memset, int)
+#undef CAFFE_COPIES
 
 extern "C" void caffe_set_num_threads(int count) { cuda_host::thread_limit = count; }
 

@@ -7,8 +7,8 @@
 //   SIGINT             Ctrl-C, while Python waits for the kernel; Python gets it, too
 //
 // The first three also end a call from Python whose C++ does so outside of a kernel.
-// This holds only if the signal finds a thread in this library's own code. A function of another library, such as
-// malloc, may hold a lock. Other signals go to the handler that was there before.
+// This holds only if the signal finds a thread in this library's own code, or in memcpy, memmove or memset, which g++ calls
+// for loops. Another function of another library, such as malloc, may hold a lock. Other signals go to the handler that was there before.
 #pragma once
 
 #include <errno.h>
@@ -31,6 +31,8 @@ namespace cuda_host {
 
 // Does this thread run a kernel's own code, and not the launcher's?
 extern __thread volatile bool in_kernel;
+// Is it in one of the C library's functions that copy or set memory?
+extern __thread volatile bool copying;
 // The end of the stacks of this thread's fibres, which nobody may touch.
 extern __thread const char* stack_guard;
 // The end of this thread's dynamic shared memory, of which the launch asked for `shared_size` bytes.
@@ -74,6 +76,7 @@ inline bool near_stack(const char* address, const void* context) {
 }
 
 inline void explain(int number, const siginfo_t* info, const void* context) {
+  copying = false;
   const char* const address = static_cast<const char*>(info->si_addr);
   if (number == SIGFPE)
     caffe_leave("an integer was divided by zero, or its quotient does not fit");
@@ -120,7 +123,8 @@ inline void handle(int number, siginfo_t* info, void* context) {
     }
   }
   const uintptr_t at = code_address(context);
-  const bool own = at >= reinterpret_cast<uintptr_t>(__ehdr_start) && at < reinterpret_cast<uintptr_t>(etext);
+  const bool own =
+      copying || (at >= reinterpret_cast<uintptr_t>(__ehdr_start) && at < reinterpret_cast<uintptr_t>(etext));
   const bool fault = number != SIGINT && number != kNudge;
   if (in_kernel && own && fault) note_fault(number, at, info->si_addr);
   if ((in_kernel || (fault && !launching)) && own) explain(number, info, context);

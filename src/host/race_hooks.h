@@ -3,13 +3,11 @@
 
 #define CAFFE_RACES_ACCESS(kind, memory, bytes) \
   ::cuda_host::race_finder.access(memory, bytes, ::cuda_host::kind, __builtin_return_address(0))
-#define CAFFE_RACES_COPY(kind, memory, bytes)                                                                \
-  ::cuda_host::race_finder.access(memory, bytes, ::cuda_host::kind, __builtin_return_address(0), \
-                                  false, true)
+#define CAFFE_RACES_COPY(kind, memory, bytes) \
+  ::cuda_host::race_finder.access(memory, bytes, ::cuda_host::kind, __builtin_return_address(0), false, true)
 // An exchange that takes a lock: 0 became something else.
-#define CAFFE_RACES_LOCK(kind, memory, bytes, takes_lock)                                                    \
-  ::cuda_host::race_finder.access(memory, bytes, ::cuda_host::kind, __builtin_return_address(0), \
-                                  takes_lock)
+#define CAFFE_RACES_LOCK(kind, memory, bytes, takes_lock) \
+  ::cuda_host::race_finder.access(memory, bytes, ::cuda_host::kind, __builtin_return_address(0), takes_lock)
 #define CAFFE_RACES_PLAIN(bytes)                                                                       \
   void __tsan_read##bytes(void* memory) { CAFFE_RACES_ACCESS(kRead, memory, bytes); }                  \
   void __tsan_write##bytes(void* memory) { CAFFE_RACES_ACCESS(kWrite, memory, bytes); }                \

@@ -149,7 +149,7 @@ class Order {
 
   bool block_only_ = false;
   uint32_t block_ = 0, barrier_ = 0;
-  uint32_t fenced_ = 0;        // the last barrier before which each thread had called a fence after what it wrote
+  uint32_t fenced_ = 0;  // the last barrier before which each thread had called a fence after what it wrote
   uint32_t grid_barrier_ = 0;  // when the last barrier of the grid opened that this block has passed
   int thread_ = 0;
   std::vector<Thread> threads_;

@@ -23,7 +23,9 @@ struct Range {
 struct Watched : Range {
   std::vector<bool> written;
   void forget() { written.assign(bytes, false); }
-  size_t place(const void* at) const { return static_cast<const char*>(at) - static_cast<const char*>(memory); }
+  size_t place(const void* at) const {
+    return static_cast<const char*>(at) - static_cast<const char*>(memory);
+  }
   void is_written(const void* at, size_t count) {
     if (has(at)) std::fill_n(written.begin() + place(at), count, true);
   }

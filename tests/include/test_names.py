@@ -6,6 +6,7 @@ import math
 import re
 import struct
 import subprocess
+import sys
 
 import pytest
 import torch
@@ -51,7 +52,13 @@ def test_functions_that_are_refused(tmp_path):
     refused = [name for name, said in FUNCTIONS.items() if said == "refused"]
     lines = ["__global__ void uses(float* x) {", *(f"  {name}(x);" for name in refused), "}"]
     (tmp_path / "uses.cu").write_text("\n".join(lines))
-    command = ["python", "-m", "tools.cuda.to_host", str(tmp_path / "uses.cu"), str(tmp_path / "uses.cpp")]
+    command = [
+        sys.executable,
+        "-m",
+        "tools.cuda.to_host",
+        str(tmp_path / "uses.cu"),
+        str(tmp_path / "uses.cpp"),
+    ]
     command += ["--depfile", str(tmp_path / "uses.d")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     told = {int(line) for line in re.findall(r"uses\.cu:(\d+):\d+: error: ", done.stdout + done.stderr)}

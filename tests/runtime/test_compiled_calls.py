@@ -41,7 +41,7 @@ def convolved(x):
     return depthwise_conv2d(x, torch.ones(4, 1, 3, 3), torch.ones(4), stride=(2, 1), padding=1)
 
 
-@pytest.mark.skipif(bool(extension.UNUSABLE), reason="needs the extension")
+@pytest.mark.skipif(extension.usable() is None, reason="needs the extension")
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 @pytest.mark.parametrize("guard", [torch.no_grad, torch.inference_mode, torch.enable_grad])
 def test_a_compiled_call_runs_a_plan(backend, guard):

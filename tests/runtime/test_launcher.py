@@ -420,7 +420,7 @@ capsules = [new(ctypes.addressof(table), b"dlpack_exchange_api", None) for table
 from cuffi.sigmoid import sigmoid
 for table in (object(), 12345, *capsules):
     torch.Tensor.__dlpack_c_exchange_api__ = table
-    extension._call.configure(extension.of_torch())
+    extension.usable().configure(extension.of_torch())
     assert all(sigmoid(torch.zeros(3)).tolist() == [0.5] * 3 for _ in range(4))
     print(end="right ")
 """

@@ -23,7 +23,7 @@ LAZY = {
 def test_memory_of_negatives_is_noticed(kind, asks):
     """C finds a tensor's dispatch keys where Python has found them; a torch that has them elsewhere is asked."""
     known = {"lazy_keys": None} if asks else {}
-    not_none(extension._call).configure(extension.of_torch() | known)
+    not_none(extension.usable()).configure(extension.of_torch() | known)
     try:
         x = torch.tensor([-2.0, 0.0, 1.0, 3.0])
         for bottom, wanted in ((x, x), (lazy := LAZY[kind](x), lazy.resolve_neg())):
@@ -35,7 +35,7 @@ def test_memory_of_negatives_is_noticed(kind, asks):
         with pytest.raises(CaffeError, match="not their negatives"):
             sigmoid_layer.sigmoid_forward(x, torch._neg_view(torch.empty(4)), 4)
     finally:
-        not_none(extension._call).configure(extension.of_torch())
+        not_none(extension.usable()).configure(extension.of_torch())
 
 
 def test_where_the_keys_are():

@@ -30,7 +30,7 @@ def exchanged(monkeypatch):
 
     # As if there were two.
     changed = {"exchange_device": exchange, "device_count": lambda: 2}
-    call = not_none(extension._call)
+    call = not_none(extension.usable())
     call.configure(extension.of_torch() | changed)
     yield asked
     call.configure(extension.of_torch())
@@ -48,7 +48,7 @@ def planned():
 
 
 def empty_plan(device_type: int, device: int, allocations: tuple = (), results: tuple = ()):
-    return not_none(extension._call).Plan(
+    return not_none(extension.usable()).Plan(
         device_type=device_type,
         device=device,
         allocations=allocations,

@@ -11,7 +11,7 @@ import torch
 from support.workshop import CORE, Fork, made_once
 
 from cuffi import load_inline
-from cuffi.loading import loaded, recipe
+from cuffi.loading import loaded, recipe, run_make
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,9 +43,10 @@ FILL_DECLARED = "int fill(float *top, int64_t count, void *stream);"
 
 
 @pytest.fixture
-def tree_core(monkeypatch) -> None:
-    """Use the tree's own objects; another folder would compile each of them again."""
+def tree_core(shared_folder, monkeypatch) -> None:
+    """Use the tree's own objects, and one folder of bytecode; another folder would compile each of them again."""
     monkeypatch.setattr(recipe, "core_in", lambda cache: CORE.core)
+    monkeypatch.setattr(run_make, "bytecode", lambda: str(shared_folder / "bytecode"))
 
 
 @pytest.fixture(scope="session")

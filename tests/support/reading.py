@@ -22,6 +22,6 @@ def reads(request, kernels):
             pytest.skip(f"torch {torch.__version__} has no DLPack exchange API")
         yield
         return
-    extension._call.configure(known | {"exchange_api": None})
+    extension.usable().configure(known | {"exchange_api": None})
     yield
-    extension._call.configure(known)
+    extension.usable().configure(known)

@@ -36,6 +36,7 @@ from .lexer import Lexed
 from .outline import Function, Parameter
 from .source import Source, local_headers
 from .tokens import LOOP, macro_body, match_brackets, position_from
+from .unit_names import UnitNames
 
 # The loops that can run over a part of the index range, and the names of their variants that
 # do so (include/host/cuda_launch.h).
@@ -115,15 +116,16 @@ class Unit:
         self.macros: dict[str, list] = {}
         for macro in (macro for source in self.sources for macro in source.macros):
             self.macros.setdefault(macro.tokens[0].text, []).extend(macro_body(macro))
-        functions = [f for source in self.sources for f in source.functions]
-        changing = {f.name for f in functions if any("&" in p.type for p in f.parameters)}
-        self.by_value = {f.name for f in functions} - changing
         loose = set().union(*(loose_words(source) for source in self.sources))
         self._loose = self.reachable(loose)
         # What another file defines may ask for its thread, and wait for others.
         self.foreign = foreign_functions(self.sources)
         self._volatile = {name for source in self.sources for name in volatile_names(source)}
         self._knows_all = all(self._knows(source) for source in self.sources)
+
+    @functools.cached_property
+    def names(self) -> UnitNames:
+        return UnitNames(self.sources, self.macros)
 
     def _knows(self, source: Source) -> bool:
         """Are all headers of the source read, or known?"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from .launches import parse
 from .outline import Function
@@ -18,13 +19,14 @@ class Body:
 
     def __init__(self, source: Source, function: Function):
         tokens = source.lexed.tokens
+        self.source_text = source.text
         self.tokens = tokens[position_from(tokens, function.body) : position_from(tokens, function.end)]
         self.words = {token.text for token in self.tokens}
         self._text = _HEAD + mask(self.tokens, function.body, function.end)
         self.shift = function.body - len(_HEAD)
         self.tree = parse(self._text)
         definition = self.tree.named_children[0] if self.tree.named_children else None
-        self.root = definition and definition.child_by_field_name("body")
+        self.root: Any = definition and definition.child_by_field_name("body")
 
     def of(self, node) -> str:
         """The text of a node."""

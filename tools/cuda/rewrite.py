@@ -9,6 +9,7 @@ import sys
 
 from ..files import depfile, read, write
 from .analysis import Unit
+from .branches import FOR_DEVICES
 from .conditions import IS_DEFINED, Token
 from .source import RewriteProblem, Source
 
@@ -31,6 +32,10 @@ class Rewriter:
     def rewritten(self) -> str:
         self.edits.sort(key=lambda edit: edit[:2])
         return self.render(0, len(self.text))
+
+    def in_device_code(self, offset: int) -> bool:
+        function = self.source.function_around(offset)
+        return function is not None and bool(function.words & FOR_DEVICES)
 
     def refuse(self, offset: int, why: str):
         self.problems.append(self.source.problem(offset, why))

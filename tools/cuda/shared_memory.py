@@ -39,7 +39,7 @@ class _Array(NamedTuple):
         return f"::cuda_host::dynamic_shared<{type_text}{self.sizes}>()"
 
 
-def constant(file: Rewriter, tokens, index: int):
+def constant(file: Rewriter, tokens, index: int, declared: set[str]):
     """Each file has its own `__constant__` variables but those that are declared `extern`. Name them to the race
     finder.
     """
@@ -60,7 +60,7 @@ def constant(file: Rewriter, tokens, index: int):
     inside = {t.text for i in range(index, last) if i in partner for t in tokens[i : partner[i]]}
     given = "".join(f" CAFFE_HOST_CONSTANT({name})" for name in found if name not in inside)
     file.edit(tokens[last].end, tokens[last].end, given)
-    if not words & {"static", "inline"} and not file.declared.intersection(found):
+    if not words & {"static", "inline"} and not declared.intersection(found):
         file.edit(tokens[index].start, tokens[index].start, "static ")
 
 

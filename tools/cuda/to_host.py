@@ -133,10 +133,10 @@ class HostRewriter(Rewriter):
     def _kernel(self, unit: Unit, function: Function, kernel: Kernel):
         # With [=] and mutable each thread has its own copy of the parameters. A `return` ends only that thread.
         mode, identity, closing = kernel.mode, "", "}); "
-        phases = None
+        phases = ""
         if mode == "kThreads" and kernel.in_phases and kernel.asks_as_itself and not self.watched:
-            phases = phases_of(self.source, function, unit.macros, unit.by_value)
-        if phases:
+            phases = phases_of(self.source, function, unit.names)
+        if isinstance(phases, list):
             mode, identity = "kPhases", "CAFFE_HOST_BLOCK"
             self._in_phases.add(function.body)
         if mode == "kBlocks" and kernel.asks_as_itself:
@@ -156,7 +156,7 @@ class HostRewriter(Rewriter):
         opening = f' ::cuda_host::run<::cuda_host::{mode}>("{function.name}", [=]({identity}) mutable {{'
         opening += self._nothing_left(function)
         self.edit(function.body + 1, function.body + 1, opening)
-        for edit in phases or ():
+        for edit in phases if isinstance(phases, list) else ():
             self.edit(*edit)
         self.edit(function.end - 1, function.end - 1, closing)
         if mode == "kRange":
@@ -175,10 +175,6 @@ class HostRewriter(Rewriter):
         if first < last or not asked or any(lexed.choices[c.start].refused for c in asked):
             return ""
         return self._ends(lexed.position(asked[0].start)[0], NOTHING_LEFT)
-
-    def in_device_code(self, offset: int) -> bool:
-        function = self.source.function_around(offset)
-        return function is not None and bool(function.words & FOR_DEVICES)
 
     def _condition(self, condition: Directive):
         """Write the values of nvcc's words into a condition."""
@@ -221,7 +217,7 @@ class HostRewriter(Rewriter):
             if word == "__shared__":
                 shared(self, tokens, i, in_macro)
             elif word == "__constant__" and not in_macro:
-                constant(self, tokens, i)
+                constant(self, tokens, i, self.declared)
             elif word in PLACES and [t.text for t in tokens[i + 1 : i + 3]] == ["(", ")"]:
                 at = column(self, token, in_macro and word in LANES)
                 self.edit(tokens[i + 2].start, tokens[i + 2].start, f"__LINE__, {at}")

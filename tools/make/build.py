@@ -11,7 +11,6 @@ programs may run this, too, in the toolkit's folder.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import subprocess
@@ -32,7 +31,7 @@ from .kinds import kinds
 from .settings import ROOT, Settings, full, make_command, of_each_folder
 from .stale import Inputs
 
-command = package_module("base/shown").command
+command, locks = package_module("base/shown").command, package_module("loading/locks")
 
 # The separator in MAKEFLAGS between make's options and the settings of the command line.
 _OVERRIDES = " -- "
@@ -52,12 +51,7 @@ def locked(path: str, shared: bool = False):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     lock = os.open(path, os.O_CREAT | os.O_RDWR)
     os.set_inheritable(lock, True)
-    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-    try:
-        fcntl.flock(lock, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        print("  WAIT  for another make in this folder", flush=True)
-        fcntl.flock(lock, kind)
+    locks.take(lock, lambda who: print(f"  WAIT  for another make, {who}", flush=True), shared)
     try:
         yield lock
     finally:
@@ -158,17 +152,43 @@ def remembered(inputs: Inputs):
 
 def _build_locked(job: Job, core: str, keep_going: bool) -> int:
     inputs = job.rules.core_inputs
-    with locked(core, shared=True):
+    with locked(used(core), shared=True):
         if not inputs.changed() and not run_make(job, "core", quiet=True):
             return run_make(job, "libraries", keep_going=keep_going)
-    with locked(core), remembered(inputs):
-        if not job.settings.outside:
+    if not job.settings.outside:
+        with locked(core), locked(used(core)), remembered(inputs):
             return run_make(job, "libraries", keep_going=keep_going)
+    with making_core(job, core, job.rules.needed, inputs), remembered(inputs):
         status = run_make(job, "core", keep_going=keep_going)  # then others need not wait for these layers
     if status and not keep_going:
         return status
-    with locked(core, shared=True):
+    with locked(used(core), shared=True):
         return run_make(job, "libraries", keep_going=keep_going) or status
+
+
+def used(core: str) -> str:
+    """The lock of those who use the toolkit's own objects: shared, but for who replaces one."""
+    return f"{core}.used"
+
+
+@contextlib.contextmanager
+def making_core(job: HasMakefile, core: str, files: Iterable[str], inputs: Inputs | None = None):
+    """The locks for making the toolkit's own objects.
+
+    What is missing is added while others use the rest. Only who replaces an object waits for those who use it.
+
+    Args:
+        core: the lock of those who make them.
+        files: the objects.
+        inputs: what they are known to be made from.
+    """
+    with locked(core):
+        if inputs:
+            inputs.read_again()  # another make may have made them
+        there = [path for path in files if os.path.exists(os.path.join(job.settings.root, path))]
+        replaces = bool(inputs and inputs.changed()) or any(run_make(job, path, quiet=True) for path in there)
+        with locked(used(core)) if replaces else contextlib.nullcontext():
+            yield
 
 
 # -------------------------------------------------------------------------------------------------- targets
@@ -197,7 +217,7 @@ def build_core(settings: Settings) -> int:
     """Build all of the toolkit's own objects."""
     requirements.need(["build"], f"{settings.build}/packages.build")
     job = Job(settings)
-    with locked(f"{settings.build}/lock"), locked(f"{settings.core}/lock"):
+    with locked(f"{settings.build}/lock"), locked(core := f"{settings.core}/lock"), locked(used(core)):
         job.write(dry=False)
         with remembered(job.rules.core_inputs):
             return run_make(job, "whole_core")

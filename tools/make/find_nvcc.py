@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import glob
 import os
+import shlex
 import shutil
 import sys
+
+# Below the folder of the CUDA toolkit, by the processor.
+_TARGETS = ("targets/x86_64-linux", "targets/sbsa-linux")
 
 
 def candidates(cuda_home: str):
@@ -32,6 +36,26 @@ def find(cuda_home: str = "") -> str:
     """The path of nvcc; "" if there is none."""
     found = next((c for c in candidates(cuda_home) if c and os.access(c, os.X_OK)), "")
     return real(found) if found else ""
+
+
+def options(nvcc: str) -> dict[str, str]:
+    """The variables of make with the C++ compiler's options for the headers and the libraries beside nvcc.
+
+    They are empty if the toolkit lies in the system's own folders, as Debian's and Ubuntu's does.
+    """
+    libraries = ("lib64", "lib", *(f"{target}/lib" for target in _TARGETS))
+    headers = ("include", *(f"{target}/include" for target in _TARGETS))
+    return {
+        "CUDA_LIB": _option("-L", nvcc, libraries, "libcudart_static.a"),
+        "CUDA_INCLUDE": _option("-isystem ", nvcc, headers, "cuda_runtime.h"),
+    }
+
+
+def _option(option: str, nvcc: str, folders: tuple[str, ...], file: str) -> str:
+    """The option, with the first of the folders beside nvcc's own that has the file, quoted for a shell."""
+    beside = [os.path.join(os.path.dirname(nvcc), "..", folder) for folder in folders]
+    found = next((folder for folder in beside if os.path.exists(os.path.join(folder, file))), None)
+    return option + shlex.quote(found) if found else ""
 
 
 if __name__ == "__main__":

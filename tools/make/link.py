@@ -27,6 +27,8 @@ from .backends import HOST
 ELSEWHERE = re.compile(r"_?Py|__\w+san_")
 # Functions that end a process.
 WRAPPED = ("exit", "_exit", "quick_exit", "abort", "_ZSt9terminatev", "__assert_fail")
+# g++ makes calls of these from a kernel's loops. A fault in them is the kernel's (src/host/host_launch.cpp).
+COPIES = ("memcpy", "memmove", "memset")
 UNDEFINED = re.compile(r"undefined reference to [`']([^']+)'")
 
 
@@ -76,13 +78,14 @@ def main() -> int:
     output, wrapper, layer, *core = map(Path, files[: files.index("--header")] if header else files)
     partial = output.with_name(output.name + ".partial")
     commit = metadata.commit()
+    wrapped = (*WRAPPED, *(COPIES if info.split()[0] == HOST.name else ()))
     with tempfile.TemporaryDirectory(prefix="link.") as place:
         if info.split()[0] == HOST.name:
             layer, *core = held_back([layer, *core], place, cxx)
             options.append(f"-Wl,--version-script={place}/local")
         done = subprocess.run(
             [*cxx, "-shared", "-o", partial, wrapper, "-Wl,--whole-archive", layer, "-Wl,--no-whole-archive", *core,
-             *options, *(f"-Wl,--wrap={name}" for name in WRAPPED), "-Wl,--exclude-libs,ALL",
+             *options, *(f"-Wl,--wrap={name}" for name in wrapped), "-Wl,--exclude-libs,ALL",
              "-Wl,-z,defs", "-Wl,--warn-unresolved-symbols"],
             capture_output=True, text=True, errors="replace",
         )  # fmt: skip

@@ -38,6 +38,7 @@ class Rules:
         self.libraries: dict[tuple[str, str], str] = {}  # (layer, backend) -> path
         self.depfiles: list[str] = []
         self.lists: dict[str, str] = {}  # a folder's path -> the list of its files
+        self.needed: list[str] = []  # the toolkit's own objects that these layers need
         self.edge = os.path.relpath(str(edge.__file__), settings.root)
         programs = [WRITERS, *(kind.writers for kind in kinds())]
         self.writers = {name: files_of(of) for own in programs for name, of in own.items()}
@@ -215,8 +216,7 @@ class Rules:
     def text(self, folders: list[Folder]) -> str:
         if HOST.name in self.settings.backends:
             self.runtime()
-        # An installed toolkit, or another user's, has them already.
-        self.backend, own = None, os.access(os.path.join(self.settings.root, os.path.dirname(CALL)), os.W_OK)
+        self.backend, own = None, self.settings.makes_toolkit
         call = [CALL] * own
         for_python = [file for kind in kinds() for file in kind.for_python(self)] if own else []
         if own:
@@ -234,7 +234,7 @@ class Rules:
             self.layer(folder)
         wanted = " ".join([*for_python, *self.libraries.values()])
         backends = self.settings.backends
-        needed = [
+        self.needed = [
             *for_python,
             *call,
             *(target for kind in kinds() for target in kind.needed(self, folders)),
@@ -250,7 +250,7 @@ class Rules:
         head += [f"include {file}" for kind in kinds() for file in kind.recipes]
         tail = [
             f"\nlibraries: {' '.join(call)} {wanted}\n\t@:",
-            f"core: {' '.join(needed)}",
+            f"core: {' '.join(self.needed)}",
             f"whole_core: {' '.join(for_python)} {' '.join(sorted(whole))}",
         ]
         tail.append(f"-include {' '.join(self.depfiles)}")

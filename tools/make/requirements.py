@@ -172,11 +172,15 @@ def _torch_for_the_processor() -> bool:
     import subprocess
 
     settings = subprocess.run([*_pip_command(), "config", "list"], capture_output=True, text=True).stdout
-    own_index = re.search(r"index-url|find-links|no-index", settings) is not None
+    # An index in the place of PyPI is used as it is: others may be out of reach. What is set up beside PyPI is not.
+    own_index = re.search(r"(?<!extra-)index-url|no-index", settings) is not None
     if not own_index and not any(map(os.path.exists, _GPU)):
-        print(f"  PIP   torch for the processor, from {_FOR_THE_PROCESSOR}: there is no GPU here", flush=True)
         (line,) = re.findall(r"^torch\b.*", read(file_of("run")), re.M)
-        if not _pip("--index-url", _FOR_THE_PROCESSOR, line):
+        if "find-links" in settings and not _pip("-qqq", "--no-index", "--no-deps", line):
+            print("  PIP   torch from the folder of wheels that pip is set up for", flush=True)
+            return False  # what torch needs is still missing
+        print(f"  PIP   torch for the processor, from {_FOR_THE_PROCESSOR}: there is no GPU here", flush=True)
+        if not _pip("--index-url", _FOR_THE_PROCESSOR, line, alone=True):
             return True
     said = "that pip is set up for" if own_index else "of PyPI, with 2 to 4 GB of NVIDIA's libraries"
     print(f"  PIP   torch from the index {said}. Ctrl-C stops it", flush=True)
@@ -192,12 +196,21 @@ def _pip_command() -> list[str]:
     return [getattr(sys, "_base_executable", sys.executable), "-m", "pip", "--python", sys.executable]
 
 
-def _pip(*arguments: str) -> int:
-    """Run pip install. Prints what it downloads, if that is large, and its errors. Returns pip's exit status."""
+def _pip(*arguments: str, alone: bool = False) -> int:
+    """Run pip install. Prints what it downloads, if that is large, and its errors. Returns pip's exit status.
+
+    Args:
+        alone: from the index of the arguments alone. The indexes and folders that pip is set up for beside it may have
+            a newer torch, with NVIDIA's libraries. pip takes no empty value for "none".
+    """
     import subprocess
 
     command = [*_pip_command(), "install", "--progress-bar", "off", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as pip:
+    nothing_else = dict.fromkeys(("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"), _FOR_THE_PROCESSOR)
+    environment = os.environ | (nothing_else if alone else {})
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, errors="replace", env=environment
+    ) as pip:
         for line in pip.stdout or ():
             if found := re.match(r"\s*Downloading (\S+) \((\d{2,}(?:\.\d+)? MB|[\d.]+ GB)\)", line):
                 print(f"  PIP   {found[1].rpartition('/')[2]}: {found[2]}", flush=True)

@@ -14,9 +14,10 @@ from ..package_module import package_module
 from ..refused import Refused
 from . import architectures, find_nvcc, folders
 from .backends import BACKENDS, Backend
-from .package import OWN, PACKAGE, ROOT
+from .package import IS_INSTALLED, OWN, PACKAGE, ROOT
 
 shell = package_module("base/shown").command
+compiler = package_module("base/compiler")
 
 _DEFAULT = re.compile(r"^(\w+) *\?= *(.*?) *$", re.M)
 # They compile C++, and link without its library.
@@ -26,6 +27,11 @@ _OF_COMPILERS = (
     "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS",
 )  # fmt: skip
 _ARCH = re.compile(r"[\w.-]+\Z")
+
+
+def of_compilers() -> dict[str, str]:
+    """The variables of the environment that compilers read, and that are set."""
+    return {name: text for name in _OF_COMPILERS if (text := os.environ.get(name))}
 
 
 def defaults() -> dict[str, str]:
@@ -65,7 +71,7 @@ class Settings:
         known = defaults()
         value = {name: values.get(name, default) for name, default in known.items()}
         self.arguments = {name: text for name, text in values.items() if name not in known and text}
-        self.cxx = command(value["CXX"], "CXX")
+        self.cxx = command(compiler.cxx(value["CXX"]) if value["CXX"].strip() else "", "CXX")
         self.cuda_home = value["CUDA_HOME"]
         self.wanted_nvcc = value["NVCC"].strip()
         self.arch = self._words(value["ARCH"], "ARCH")
@@ -138,11 +144,12 @@ class Settings:
                 )
 
     def core_key(self, backend: str, of_kernels: bool = True) -> str:
-        """A key for the toolkit's own objects, which depends on the settings."""
+        """A key for the toolkit's own objects, which depends on the settings, and on what compilers read besides."""
         of = {name: self.of(name) for name in ("CXX", *BACKENDS[backend].settings)}
         if not of_kernels and of.get("SANITIZE") == "races":
             of["SANITIZE"] = ""
-        return hashlib.sha256("\0".join(of.values()).encode(errors="surrogateescape")).hexdigest()[:8]
+        words = [*of.values(), *map("=".join, of_compilers().items())]
+        return hashlib.sha256("\0".join(words).encode(errors="surrogateescape")).hexdigest()[:8]
 
     def core_of(self, backend: str, of_kernels: bool = True) -> str:
         """The folder of the toolkit's own objects for a backend.
@@ -172,9 +179,9 @@ class Settings:
         """The settings as lines of a makefile."""
         values = {"PYTHON": shlex.quote(sys.executable), "PACKAGE": PACKAGE}
         values |= {"UNSHARED": self._unshared(), **self._shared()}
-        values["ENVIRONMENT"] = " ".join(f"{n}={os.environ[n]}" for n in _OF_COMPILERS if os.environ.get(n))
+        values["ENVIRONMENT"] = " ".join(f"{name}={text}" for name, text in of_compilers().items())
         if "cuda" in self.backends:
-            values |= architectures.options(self.nvcc, self.arch)
+            values |= architectures.options(self.nvcc, self.arch) | find_nvcc.options(self.nvcc)
         escaped = {name: text.replace("$", "$$").replace("#", r"\#") for name, text in values.items()}
         return [f"{name} := {text}" for name, text in escaped.items()]
 
@@ -211,7 +218,19 @@ class Settings:
         own = {name: self.of(name) for backend in BACKENDS.values() for name in backend.settings}
         return {**own, "BUILD": self.build, "CORE": self.core, "V": "1" if self.verbose else ""}
 
+    @property
+    def makes_toolkit(self) -> bool:
+        """Does make write what Python needs into the package: the extension that makes calls, the wings' messages?
+
+        A checkout's own make does, and no build with a CORE elsewhere, such as that of load. An installed package, or
+        another user's checkout, has them.
+        """
+        package = os.path.join(ROOT, PACKAGE, "runtime")
+        return not IS_INSTALLED and self.core == "build/core" and os.access(package, os.W_OK)
+
     def _shared_core(self) -> str:
+        if IS_INSTALLED:  # nothing is written into what pip installed
+            return os.path.join(self.build, "core")
         shared = os.path.join(ROOT, "build", "core")
         nearest = shared
         while not os.path.exists(nearest):
@@ -244,7 +263,7 @@ def command(text: str, setting: str) -> str:
     except ValueError:
         words = []
     if not words or "\n" in text or not shutil.which(words[0]):
-        needed = ": building a layer needs a C++ compiler" if setting == "CXX" else ""
+        needed = ": building a layer needs a C++ compiler, g++ or clang++" if setting == "CXX" else ""
         raise Refused(f"{setting}={folders.shown(text)}: there is no such program{needed}")
     if alone := _C_COMPILER.fullmatch(os.path.basename(words[0])):
         better = {"gcc": "g++", "clang": "clang++"}.get(alone[1], "c++") + (alone[2] or "")

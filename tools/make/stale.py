@@ -118,6 +118,11 @@ class Record:
             }
         return self._recorded
 
+    def read_again(self) -> None:
+        self._recorded = None
+        for path in (*self.depfiles, *self.outputs):
+            self.files.ask_again(path)
+
     def has_inputs(self) -> bool:
         """Is any target made from a file that make does not generate itself?"""
         return bool(self.depfiles) or not all(map(self.generated, self._needs()))
@@ -234,6 +239,11 @@ class Inputs:
         for folder, record in self.records.items():
             if f"{folder}/".startswith(f"{place}/"):
                 record.libraries.append(library)
+
+    def read_again(self) -> None:
+        """Forget what was read of the records, which another make may have written since."""
+        for record in self.records.values():
+            record.read_again()
 
     def changed(self) -> set[str]:
         """The changed inputs of the targets that are stale."""

@@ -154,6 +154,11 @@ def _nothing(*_) -> None:
 
 
 call_module = differentiate = _nothing
-if extension._call is not None and not extension.UNUSABLE:
-    extension._call.configure_caffe(_of_caffe())
-    call_module, differentiate = extension._call.call_module, extension._call.differentiate
+
+
+@extension.when_usable
+def _use_extension() -> None:
+    global call_module, differentiate
+    c = extension.extension("caffe")
+    c.configure_caffe(_of_caffe())
+    call_module, differentiate = c.call_module, c.differentiate

@@ -40,8 +40,8 @@ from ...runtime import (
     path_of,
     refuse_script,
 )
-from . import services
-from .autograd import CaffeCall, apply, call_module
+from . import autograd, services
+from .autograd import CaffeCall, apply
 from .bottoms import dtype_of, guarded, placed, refuse_transforms, site_at
 from .graph_operator import GraphOperator
 from .instance import DTYPES, MODES, Definition, Shape, Site, caffe_package, phase_of
@@ -229,7 +229,7 @@ class CaffeModule(nn.Module):
             takes_in = not pool.varying or torch._dynamo.config.capture_dynamic_output_shape_ops
             set_up = pool.blob_shapes is not None
             return self._in_a_graph(bottoms) if set_up and takes_in else _outside_of_the_graph(self, *bottoms)
-        answer = call_module(self, bottoms)
+        answer = autograd.call_module(self, bottoms)
         return self._careful(bottoms) if answer is None else answer
 
     def _careful(self, bottoms: tuple[Tensor, ...]):

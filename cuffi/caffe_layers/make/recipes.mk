@@ -42,7 +42,7 @@ cuda_PLAIN   = $(GPU_PLAIN) $(CUDA_INCLUDE)
 # something that nvcc declares, and nvcc compiles it.
 cuda_kernel  = $(call step,NVCC,$(1),$@.log,\
   { grep -q '^// No device code' $< && $(call compile,$(CXX) $(call std,cuda) $(2) $(cuda_PLAIN) -x c++); } || \
-  { $(call compile,'$(NVCC)' $(call through,$(2)) $(cuda_CAFFE)); })
+  { $(call compile,$(call quoted,$(NVCC)) $(call through,$(2)) $(cuda_CAFFE)); })
 ifdef CORE_cuda
 $(call remember,$(BUILD)/cuda.caffe.flags $(CORE_cuda)/caffe.flags,$(NVCC) $(cuda_CAFFE) $(CXX) $(cuda_PLAIN))
 endif

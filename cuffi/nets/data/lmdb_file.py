@@ -12,6 +12,8 @@ import os
 import struct
 from collections.abc import Iterator
 
+from ...base.files import to_read
+
 _MAGIC, _VERSIONS = 0xBEEFC0DE, (1, 999)
 _BRANCH, _LEAF, _OVERFLOW, _META = 1, 2, 4, 8
 _BIG, _SUB = 1, 6  # flags of a node: its value has pages of its own; it is a database or has duplicates
@@ -32,7 +34,7 @@ class LMDBFile:
 
     def __init__(self, path: str):
         self.file = os.path.join(path, "data.mdb") if os.path.isdir(path) else path
-        with open(self.file, "rb") as file:
+        with to_read(self.file) as file:
             size = os.fstat(file.fileno()).st_size
             if size < 2 * 4096:
                 raise LMDBError(f"{self.file} is cut off: it has {size} bytes")

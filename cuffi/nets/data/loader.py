@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from ...base import CaffeError, CaffeValueError
 from ...base.files import named_by
+from ...base.shown import shown
 from ..net.graph import Spec
 from ..net.messages import layer_parameter
 from .sources import LMDB, HDF5Files, ImageList, LevelDB
@@ -226,5 +227,5 @@ def _find(net_path: str, where: str, name: str) -> str:
         return found
     beside = Path(net_path).resolve().parent
     raise CaffeValueError(
-        f"{where}: no such file: {name} (looked for in {Path().resolve()} and around {beside})"
+        f"{where}: no such file: {shown(name[:200])} (looked for in {Path().resolve()} and around {beside})"
     )

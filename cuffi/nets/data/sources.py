@@ -9,13 +9,16 @@ import functools
 import importlib
 import math
 import os
-from pathlib import Path
+import re
+import stat
 
 import numpy as np
 from google.protobuf.message import DecodeError
 
 from ...base import CaffeRuntimeError, CaffeValueError
+from ...base.files import text_bytes, to_read
 from ...base.shown import command
+from ...caffe_files import hdf5
 from ..net.messages import STOCK
 from .lmdb_file import LMDBError, LMDBFile
 
@@ -46,6 +49,19 @@ def decoded(data: bytes, color: bool | None, where: str) -> np.ndarray:
 def planes(image: np.ndarray) -> np.ndarray:
     """[height, width] or [height, width, channels] as [channels, height, width]."""
     return image[None] if image.ndim == 2 else image.transpose(2, 0, 1)
+
+
+def _lines(path: str) -> list[str]:
+    """The lines of a list of files. A name that is not UTF-8 has surrogates, as Python's own names of files have."""
+    return text_bytes(path).decode("utf-8", "surrogateescape").split("\n")
+
+
+def _listed(find, name: str, source: str, number: int) -> str:
+    """The file that a line of a list names."""
+    try:
+        return find(name)
+    except CaffeValueError as error:
+        raise CaffeValueError(f"{source}, line {number}: {error}") from None
 
 
 @functools.cache
@@ -124,6 +140,9 @@ def _leveldb(path: str):
     """
     if not os.path.exists(os.path.join(path, "CURRENT")):
         raise FileNotFoundError("not a LevelDB: it has no file CURRENT")
+    for entry in os.scandir(path):  # LevelDB opens all that have its names, and would wait for a pipe
+        if not stat.S_ISREG(entry.stat().st_mode):
+            raise FileNotFoundError(f"not a LevelDB: {entry.name} is no regular file")
     return package("plyvel", "a LevelDB").DB(path, create_if_missing=False), os.getpid()
 
 
@@ -184,6 +203,10 @@ class LevelDB(Datums):
         return self._read(lambda database: database.get(key))
 
 
+# An image's label.
+_LABEL = re.compile(r"-?[0-9]+")
+
+
 class ImageList:
     """ImageData's list: a path and a label on each line."""
 
@@ -197,16 +220,15 @@ class ImageList:
             raise CaffeValueError(f"{where}: new_height and new_width: give both or none")
         self.items = []
         source = find(param.source)
-        with open(source, encoding="utf-8", errors="surrogateescape") as lines:
-            for number, line in enumerate(lines, 1):
-                if not line.strip():
-                    continue
-                name, *label = line.strip().rsplit(maxsplit=1)  # by blanks or tabs
-                if not label or not label[0].lstrip("-").isdigit():
-                    raise CaffeValueError(
-                        f"{source}, line {number}: expected a path and a label, got {line[:60]!r}"
-                    )
-                self.items.append((name, int(label[0]), number))
+        for number, line in enumerate(_lines(source), 1):
+            if not line.strip():
+                continue
+            name, *label = line.strip().rsplit(maxsplit=1)  # by blanks or tabs
+            if not label or not _LABEL.fullmatch(label[0]):
+                raise CaffeValueError(
+                    f"{source}, line {number}: expected a path and a label, got {line[:60]!r}"
+                )
+            self.items.append((name, int(label[0]), number))
         if not self.items:
             raise CaffeValueError(f"{source}: no images in it")
         self.find, self.source = find, source
@@ -216,11 +238,8 @@ class ImageList:
 
     def __getitem__(self, i: int) -> list[np.ndarray]:
         name, label, number = self.items[i]
-        try:
-            path = self.find(self.root + name)
-        except CaffeValueError as error:
-            raise CaffeValueError(f"{self.source}, line {number}: {error}") from None
-        with open(path, "rb") as file:
+        path = _listed(self.find, self.root + name, self.source, number)
+        with to_read(path) as file:
             image = decoded(file.read(), bool(self.color), f"{self.where}: {path}")
         if self.size[0]:
             cv2 = package("cv2", f"{self.where}: an image", "opencv-python-headless")
@@ -232,27 +251,24 @@ class HDF5Files:
     """HDF5Data's list of files. Each has a dataset for each top; the rows of all files follow each other."""
 
     def __init__(self, param, tops: tuple[str, ...], find, where: str):
-        h5py = package("h5py", f"{where}: an HDF5 file")
+        hdf5.package(where)
         source = find(param.source)
         self.where, self.tops = where, tops
         self.paths = [
-            find(line.strip())
-            for line in Path(source).read_text(encoding="utf-8").splitlines()
+            _listed(find, line.strip(), source, number)
+            for number, line in enumerate(_lines(source), 1)
             if line.strip()
         ]
         if not self.paths:
             raise CaffeValueError(f"{source}: no files in it")
         self._held, self.ends = {}, []
         for path in self.paths:
-            try:
-                with h5py.File(path, "r") as file:
-                    if missing := [top for top in tops if top not in file]:
-                        raise CaffeValueError(
-                            f"{where}: {path}: no dataset {missing[0]!r}. There are: {', '.join(file)}"
-                        )
-                    counts = {top: file[top].shape[0] for top in tops}
-            except OSError as error:
-                raise CaffeValueError(f"{where}: {path}: {error}") from None
+            with hdf5.opened(path, where) as file:
+                if missing := [top for top in tops if top not in file]:
+                    raise CaffeValueError(
+                        f"{where}: {path}: no dataset {missing[0]!r}. There are: {', '.join(file)}"
+                    )
+                counts = {top: file[top].shape[0] for top in tops}
             if len(set(counts.values())) != 1:
                 raise CaffeValueError(f"{where}: {path}: rows differ: {counts}")
             self.ends.append((self.ends[-1] if self.ends else 0) + counts[tops[0]])
@@ -270,7 +286,7 @@ class HDF5Files:
             return [np.asarray(file[top][0], np.float32) for top in self.tops]
 
     def _open(self, number: int):
-        return package("h5py", self.where).File(self.paths[number], "r")
+        return hdf5.opened(self.paths[number], self.where)
 
     def _rows(self, number: int) -> list[np.ndarray]:
         """The datasets of a file. As in Caffe, they are read as a whole: a row of a compressed one costs its chunk."""
@@ -278,7 +294,8 @@ class HDF5Files:
             while len(self._held) > 1:  # a batch may lie in two files
                 self._held.pop(next(iter(self._held)))
             with self._open(number) as file:
-                self._held[number] = [file[top][()] for top in self.tops]
+                what = f"{self.where}: {self.paths[number]}"
+                self._held[number] = [hdf5.values(file[top], what) for top in self.tops]
         return self._held[number]
 
     def order(self, random) -> list[int]:

@@ -66,9 +66,12 @@ class ROIPooling(ForkLayer):
             fields = {"pooled_shape": self.pooled, "spatial_scale": self.scale}
             return torch.onnx.ops.symbolic("MaxRoiPool", (x, regions), fields, dtype=x.dtype, shape=shape)
         if x.is_cuda and not torch.compiler.is_compiling() and (roi_pool := _of_torchvision()):
-            item, wide = regions[:, 0].trunc(), torch.promote_types(x.dtype, regions.dtype)
-            self.check_rows(~((item >= 0) & (item < len(x))), f"the item of a region is not one of {len(x)}")
-            return roi_pool(x.to(wide), regions.to(wide), self.scale, *self.pooled)[0].to(x.dtype)
+            # roi_pool reads the item that a region names, whatever it is.
+            inside = regions.clamp(*_limits_of_items(len(x), regions.dtype, regions.device))
+            what = f"the item of a region is not one of {len(x)}"
+            self.check_values_later(regions[:, 0], -1, len(x), what)
+            wide = torch.promote_types(x.dtype, regions.dtype)
+            return roi_pool(x.to(wide), inside.to(wide), self.scale, *self.pooled)[0].to(x.dtype)
         return self.by_bags(x, regions)
 
     def by_bags(self, x, regions):
@@ -133,6 +136,15 @@ def _of_torchvision():
         return torch.ops.torchvision.roi_pool
     except (ImportError, RuntimeError, OSError, AttributeError):
         return None
+
+
+@functools.lru_cache(64)
+def _limits_of_items(count: int, dtype: torch.dtype, device: torch.device):
+    """The least and the greatest row of a region whose item, cut to a whole number, is one of count."""
+    inf = float("inf")
+    ends = torch.tensor([[-1.0, *[-inf] * 4], [float(count), *[inf] * 4]], dtype=dtype)
+    inward = torch.tensor([[inf, *[-inf] * 4], [-inf, *[inf] * 4]], dtype=dtype)
+    return torch.nextafter(ends, inward).to(device).unbind()
 
 
 _BAG = 256

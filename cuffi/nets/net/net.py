@@ -19,11 +19,12 @@ from ...base import (
     some,
 )
 from ..stock import blobs_of
+from ..stock._late_checks import raise_if_refused
 from ..stock.convolutions import Convolution
 from .graph import Graph, Spec
 from .parameter_groups import parameter_groups
 from .phases import TEST, TRAIN
-from .running import bind, run, run_calls
+from .running import bind, from_channels_last, run, run_calls, to_channels_last
 from .save import save
 from .schedule import Schedule, results_of, schedule_of
 from .weights import load
@@ -83,14 +84,19 @@ class CaffeNet(nn.Module):
             CaffeRuntimeError: a CHECK of a ported layer failed, or the net was built only for the other phase.
         """
         compiling = torch.compiler.is_compiling()
-        if not compiling and (node := fx_node(self, self.path, inputs, named)) is not None:
-            return node
+        if not compiling:
+            raise_if_refused()
+            if (node := fx_node(self, self.path, inputs, named)) is not None:
+                return node
         schedule = self._schedule(end, blobs)
         values = bind(self, schedule, inputs, named)
         if compiling:
             run_calls(self, schedule.calls, values)
         else:
+            moved = self._fuses and to_channels_last(schedule, values)
             run(self, schedule, values, inputs, named)
+            if moved:
+                from_channels_last(schedule, values)
         if schedule.single:
             return values[schedule.results[0][1]]
         return {name: values[value] for name, value in schedule.results}
@@ -347,7 +353,8 @@ class CaffeNet(nn.Module):
         In eval, where no gradient is recorded (torch.no_grad, torch.inference_mode), a Convolution then computes the
         BatchNorm and the Scale after it, too: with s = scale / sqrt(variance + eps) it has the weights weight * s and
         the bias (bias - mean) * s + shift. These are kept from call to call. On a GPU, layers/depthwise_conv computes
-        one with a group for each channel, and the ReLU or ReLU6 after it. Parameters and state_dict do not change. A
+        one with a group for each channel, and the ReLU or ReLU6 after it. On a processor, the layers between contiguous
+        inputs and outputs run in channels_last, which is faster there. Parameters and state_dict do not change. A
         hook on one of the layers, torch.compile and the capture of a CUDA graph see the layers one by one.
 
         An assignment, an operation in place (`weight.mul_(2)`), `to` and `load_state_dict` are noticed: the next call

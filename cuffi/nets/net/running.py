@@ -89,6 +89,26 @@ def run(net: CaffeNet, schedule: Schedule, values: list, inputs: tuple, named: M
         run_named(net, schedule.calls, values, more)
 
 
+def to_channels_last(schedule: Schedule, values: list) -> bool:
+    """Lay out images on a processor as its convolutions are fastest, where a fused call may. Were there any?"""
+    images = [
+        value
+        for _, value in schedule.inputs
+        if (x := values[value]) is not None and x.dim() == 4 and x.device.type == "cpu" and x.is_contiguous()
+    ]
+    if not images or not _may_keep():
+        return False
+    for value in images:
+        values[value] = values[value].contiguous(memory_format=torch.channels_last)
+    return True
+
+
+def from_channels_last(schedule: Schedule, values: list) -> None:
+    """Lay out a call's results as those of contiguous inputs."""
+    for _, value in schedule.results:
+        values[value] = values[value].contiguous()
+
+
 def run_named(
     net: CaffeNet,
     calls: Sequence[LayerCall],

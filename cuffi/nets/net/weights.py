@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ...base import CaffeRuntimeError, CaffeValueError, some
+from ...base import CaffeValueError, some
 from ...base.files import to_read
 from ...base.shown import shown
+from ...caffe_files import hdf5
 from ...caffe_files.caffemodel import HDF5_MAGIC, StoredLayer, stored_blob, stored_layers
 from ..stock import StockLayer, blobs_of
 
@@ -154,11 +155,11 @@ def _opened(path):
     with to_read(path) as file:
         is_hdf5 = file.read(len(HDF5_MAGIC)) == HDF5_MAGIC
     if is_hdf5:
-        with _h5py(path).File(path, "r") as file:
-            yield _h5_layers(file, path), _read_h5
+        with hdf5.opened(path) as file:
+            yield _h5_layers(file, path), lambda stored, blob: _read_h5(path, stored, blob)
         return
     layers = [layer for layer in stored_layers(path) if layer.blobs]
-    with open(path, "rb", buffering=0) as file:
+    with to_read(path, buffering=0) as file:
         yield layers, lambda stored, blob: _read(file, stored, blob)
 
 
@@ -185,14 +186,6 @@ class _H5Blob:
         return tuple(shape) == self.shape
 
 
-def _h5py(path):
-    try:
-        import h5py
-    except ImportError:
-        raise CaffeRuntimeError(f"{path}: .caffemodel.h5 files are read by h5py: pip install h5py") from None
-    return h5py
-
-
 def _h5_layers(file, path) -> list[StoredLayer]:
     """The layers of data/<layer>/<blob's index>. If a layer's name has slashes, they are groups of the file.
 
@@ -200,7 +193,7 @@ def _h5_layers(file, path) -> list[StoredLayer]:
     """
     if "data" not in file:
         raise CaffeValueError(f"{path}: not a .caffemodel.h5: it has no group 'data'")
-    h5py, found = _h5py(path), {}
+    h5py, found = hdf5.package(str(path)), {}
 
     def visit(name, item):
         layer, _, number = name.rpartition("/")
@@ -214,5 +207,5 @@ def _h5_layers(file, path) -> list[StoredLayer]:
     ]
 
 
-def _read_h5(stored: _H5Blob, blob: Tensor) -> None:
-    blob.copy_(torch.from_numpy(stored.dataset[()]).reshape(blob.shape))
+def _read_h5(path, stored: _H5Blob, blob: Tensor) -> None:
+    blob.copy_(torch.from_numpy(hdf5.values(stored.dataset, str(path))).reshape(blob.shape))

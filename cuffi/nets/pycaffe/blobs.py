@@ -17,6 +17,7 @@ from ...base.files import written_whole
 from ..data.sources import package
 from ..net.blob import Blob, BlobVec
 from ..stock import blobs_of, share_blob
+from ..stock._late_checks import raise_if_refused
 
 
 class Mirror:
@@ -33,6 +34,7 @@ class Mirror:
             self.host, self.place = tensor.cpu().numpy(), place
         elif tensor.device.type != "cpu" and self.version != tensor._version:
             np.copyto(self.host, tensor.cpu().numpy())
+        raise_if_refused(wait=True)  # what was copied is computed, and so are the checks before it
         self.version = tensor._version
         return self.host
 

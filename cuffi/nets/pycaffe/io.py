@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+
 import numpy as np
 
 from ...base import CaffeValueError
+from ...base.files import to_read
 from ..data.sources import package
 from .proto import caffe_pb2
 
 
 def load_image(filename, color=True) -> np.ndarray:
     """An image as float32 in [0, 1], RGB, or with one channel if `color` is false."""
-    image = package("PIL.Image", "an image", "pillow").open(filename)
+    images = package("PIL.Image", "an image", "pillow")
+    is_path = isinstance(filename, (str, os.PathLike))
+    with to_read(filename) if is_path else contextlib.nullcontext(filename) as file:
+        return _floats(images.open(file), color)
+
+
+def _floats(image, color: bool) -> np.ndarray:
+    """An image of Pillow's, as `load_image` gives it."""
     if image.mode.startswith("I"):  # 16 bits
         values = np.asarray(image).astype(np.float32) / 65535
     else:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ...base import CaffeRuntimeError, CaffeTypeError, CaffeValueError, describe, path_of
+from ...base.files import to_read
 from ...caffe_files.caffemodel import HDF5_MAGIC, StoredState, fits, stored_state
 from ..net.net import CaffeNet
 from ..net.save import save_state
@@ -56,7 +57,7 @@ def load_solverstate(path, net: nn.Module, optimizer: CaffeOptimizer, schedule=N
         OSError: it cannot be read.
     """
     path = path_of("load_solverstate: path", path)
-    with open(path, "rb") as file:
+    with to_read(path) as file:
         if file.read(len(HDF5_MAGIC)) == HDF5_MAGIC:
             raise CaffeRuntimeError(
                 f"{path}: it is HDF5: resume from a snapshot of snapshot_format: BINARYPROTO"

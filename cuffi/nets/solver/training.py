@@ -7,6 +7,7 @@ import csv
 import io
 import math
 import os
+import pickle
 import secrets
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ...base import CaffeError, CaffeTypeError, CaffeValueError, describe, some
-from ...base.files import written_whole
+from ...base.files import to_read, written_whole
 from ..data.dummy import Dummies
 from ..data.loader import READ, data_loaders, merged
 from ..net import caffe_net
@@ -32,6 +33,12 @@ from .solverstate import load_solverstate, newest, save_solverstate
 
 # A function that takes a batch number and yields the batches from there on: dicts of tensors, by input blob.
 Data = Callable[[int], Iterator[dict[str, Tensor]]]
+
+# What torch.load and what takes the values apart raise for a file of another kind.
+_NOT_SAVED = (
+    pickle.UnpicklingError, RuntimeError, ValueError, KeyError, TypeError, EOFError, AttributeError, IndexError,
+    OSError
+)  # fmt: skip
 
 
 class Training:
@@ -392,15 +399,31 @@ class Training:
             return
         state = load_solverstate(path, self.net, self.optimizer, self.schedule)
         weights = path.with_suffix(".caffemodel")
-        self.net.load_caffemodel(weights if weights.exists() else state.learned_net)
+        try:
+            self.net.load_caffemodel(weights if weights.exists() else state.learned_net)
+        except OSError as error:
+            raise CaffeValueError(f"{path}: its weights: {error}") from None
         self.iteration, self._batches = state.iteration, None
         random = path.with_suffix(".random")
         if random.exists():
-            saved = torch.load(random, weights_only=True)
+            self._restore_random(random)
+        self.log(f"Restored the solver's state of iteration {self.iteration} from {path}")
+
+    def _restore_random(self, path: Path) -> None:
+        """The random numbers' states of a snapshot. CaffeValueError with the file's name if it is not one."""
+        with to_read(path) as file:
+            content = io.BytesIO(file.read())
+        try:
+            saved = torch.load(content, weights_only=True)
             self.seed = saved["seed"]
             self._set_random(saved)
             self.scaler.load_state_dict(saved["scaler"])
-        self.log(f"Restored the solver's state of iteration {self.iteration} from {path}")
+        except _NOT_SAVED as error:
+            said = str(error).partition("\n")[0]
+            raise CaffeValueError(
+                f"{path}: not the random state of a snapshot: {type(error).__name__}: {said}. Without the file, "
+                "training goes on with other random numbers"
+            ) from None
 
     def write_curve(self) -> Path:
         """Write PREFIX_loss.csv (iteration, lr, loss) and, if matplotlib is installed, PREFIX_loss.svg."""

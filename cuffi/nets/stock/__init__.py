@@ -14,8 +14,14 @@ from torch import nn
 
 from ...base import CaffeValueError
 from ...caffe_files.prototxt import number
+from ._late_checks import refuse_later
 
 Shape = tuple[int, ...]
+
+
+def _is_in_graph(tensor: torch.Tensor) -> bool:
+    """Is this call compiled, or captured by a CUDA graph?"""
+    return torch.compiler.is_compiling() or (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
 
 
 class StockDefinition(NamedTuple):
@@ -105,13 +111,20 @@ class StockLayer(nn.Module):
         """Like Caffe's CHECK of each row's values: a CaffeValueError if one is wrong. In a graph, compiled or captured,
         torch's assertion on the device, which waits for nothing: a RuntimeError, on a GPU that of CUDA.
         """
-        in_graph = torch.compiler.is_compiling() or (
-            wrong.is_cuda and torch.cuda.is_current_stream_capturing()
-        )
-        if in_graph:
+        if _is_in_graph(wrong):
             torch._assert_async(~wrong.any(), f"{self.layer_name}: {what}")
         else:
             self.check(not bool(wrong.any()), what)
+
+    def check_values_later(self, values: torch.Tensor, above: float, below: float, what: str) -> None:
+        """As check_rows of values that are not between these numbers, but a call on a GPU does not wait for the answer.
+
+        A later call raises the error (_late_checks.py). What the layer computes must be safe with wrong values, too.
+        """
+        if values.is_cuda and not _is_in_graph(values):
+            refuse_later(values, above, below, f"{self.layer_name}: {what}")
+        else:
+            self.check_rows(~((values > above) & (values < below)), what)
 
     # What a type overrides, with its own bottoms as arguments.
     agree: Callable[..., None] = _agree

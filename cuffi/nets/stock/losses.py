@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ...base.files import to_read
 from ...caffe_files.caffemodel import stored_blob
 from ...caffe_files.prototxt import number
 from . import StockLayer, legacy, root
@@ -171,7 +172,7 @@ class InfogainLoss(StockLayer):
         if definition.bottoms < 3:
             source = definition.message.infogain_loss_param.source
             self.check(bool(source), "a third bottom or infogain_loss_param.source, the matrix, is needed")
-            with open(source, "rb") as file:
+            with to_read(source) as file:
                 self.register_buffer("matrix", stored_blob(source).read(file), persistent=False)
 
     def agree(self, scores, labels, matrix=None):

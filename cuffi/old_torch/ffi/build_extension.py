@@ -101,7 +101,7 @@ class Extension:
                     lambda lock: self._make(
                         entry, job, files, settings | {"BACKENDS": " ".join(backends)}, progress, lock
                     ),
-                    waiting=lambda: progress.step("another process builds it"),
+                    waiting=lambda who: progress.wait(f"for {who}, which builds it"),
                 )
         self._write(entry)
         made = [name for name in backends if list(entry.folder.glob(f"*{BACKENDS[name].library}"))]

@@ -22,7 +22,7 @@ from pathlib import Path
 from tools.files import write
 from tools.make import folders, requirements
 from tools.make.backends import BACKENDS, HOST
-from tools.make.build import locked, run_make
+from tools.make.build import locked, making_core, run_make, used
 from tools.make.makefile import Rules, path_of
 from tools.make.package import PACKAGE
 from tools.make.settings import Settings
@@ -167,10 +167,18 @@ def build(settings: Settings, path: str, kind: type[LibraryRules] | None = None)
     places = {settings.temporary, *rules.places(), *map(settings.core_of, settings.backends)}
     for place in [*places, f"{settings.build}/none"]:
         os.makedirs(os.path.join(settings.root, place), exist_ok=True)
-    with locked(f"{settings.core}/lock", shared=True):
-        ready = not run_make(rules, "core", quiet=True)
-    with locked(f"{settings.core}/lock", shared=ready):
-        status = {backend: run_make(rules, backend) for backend in rules.made}
+    core = f"{settings.core}/lock"
+    with locked(used(core), shared=True):
+        if not run_make(rules, "core", quiet=True):
+            return _told(rules, {backend: run_make(rules, backend) for backend in rules.made})
+    with making_core(rules, core, rules.core):
+        run_make(rules, "core")  # an error of these shows again below
+    with locked(used(core), shared=True):
+        return _told(rules, {backend: run_make(rules, backend) for backend in rules.made})
+
+
+def _told(rules: LibraryRules, status: dict[str, int]) -> int:
+    """The exit status. A host's library that is missing beside the GPU's is told, and is no error."""
     failed = [backend for backend in rules.made if status[backend]]
     if failed == [HOST.name] != rules.made:
         print(f"{NO_HOST}{rules.job['name']}: its files need a GPU; the reasons are above")

@@ -23,12 +23,12 @@ ffi_kernel   = $(call ffi_kernel_$(1),$(2),$(3) $(FFI_INCLUDE))
 FFI_KERNEL   := -DNDEBUG -DUSE_CUDA
 ffi_kernel_host = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(2) $(host_FLAGS) $(FFI_KERNEL) \
                -ffp-contract=off $(UNSHARED) -w -fpermissive))
-ffi_kernel_cuda = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(2) $(cuda_NATIVE) $(FFI_KERNEL) \
+ffi_kernel_cuda = $(call step,NVCC,$(1),$@.log,$(call compile,$(call quoted,$(NVCC)) $(2) $(cuda_NATIVE) $(FFI_KERNEL) \
                --expt-relaxed-constexpr $(UNSHARED:%=-Xcompiler %) $(cuda_FRONT) --extended-lambda -w))
 # ffi_wrapper(module, backend): the Python module of the C functions.
 ffi_wrapper  = $(call step,FFI,$(1),$@.log,$(PYTHON) -m cuffi.old_torch.make.build_wrapper $< $@ \
-               --cxx '$(CXX) -O1 $(FFI_$(2)) $(FFI_INCLUDE) $(FFI_$(2)_CPP)' \
-               --flags '$($(2)_FLAGS)' --info '$($(2)_INFO)')
+               --cxx $(call quoted,$(CXX) -O1 $(FFI_$(2)) $(FFI_INCLUDE) $(FFI_$(2)_CPP)) \
+               --flags $(call quoted,$($(2)_FLAGS)) --info $(call quoted,$($(2)_INFO)))
 
 # Extensions of torch/extension.h. cuffi/old_torch/make/torch_library.py writes the rules; their flags have the headers.
 ATEN_PLAIN  := -w -fpermissive
@@ -49,8 +49,8 @@ aten_cpp_host = $(call without_races,$(ATEN_HOST))
 aten_cpp_cuda = $(FFI_OBJECT) $(ATEN_PLAIN) $(CUDA_INCLUDE)
 aten_kernel  = $(call aten_kernel_$(1),$(2),$(3) -Iinclude)
 aten_kernel_host = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(ATEN_HOST) $(2) -include include/host/cuda_min_max.h))
-aten_kernel_cuda = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call aten_own,$(cuda_NATIVE)) \
+aten_kernel_cuda = $(call step,NVCC,$(1),$@.log,$(call compile,$(call quoted,$(NVCC)) $(call aten_own,$(cuda_NATIVE)) \
                --expt-relaxed-constexpr $(UNSHARED:%=-Xcompiler %) $(cuda_FRONT) $(ATEN_NVCC) -include include/caffe_old_warp.h $(2)))
-aten_runtime = $(call step,CXX,aten_python.cpp ($(1)),$@.log,$(PYTHON) -m cuffi.old_torch.make.build_wrapper $< $@ --cxx '$(CXX) -O2 $(2)')
-aten_wrapper = $(call step,FFI,$(1),$@.log,$(PYTHON) -m cuffi.old_torch.make.build_wrapper $< $@ --cxx '$(CXX) -O1 $(3)' \
-               --flags '$($(2)_FLAGS)' --info '$($(2)_INFO)')
+aten_runtime = $(call step,CXX,aten_python.cpp ($(1)),$@.log,$(PYTHON) -m cuffi.old_torch.make.build_wrapper $< $@ --cxx $(call quoted,$(CXX) -O2 $(2)))
+aten_wrapper = $(call step,FFI,$(1),$@.log,$(PYTHON) -m cuffi.old_torch.make.build_wrapper $< $@ --cxx $(call quoted,$(CXX) -O1 $(3)) \
+               --flags $(call quoted,$($(2)_FLAGS)) --info $(call quoted,$($(2)_INFO)))

@@ -5,9 +5,9 @@ import torch
 from support.zoo import FILLER, grads, raises
 
 from cuffi.runtime import CaffeRuntimeError, CaffeValueError
-from cuffi.runtime.extension import UNUSABLE
+from cuffi.runtime.extension import usable
 
-needs_the_extension = pytest.mark.skipif(bool(UNUSABLE), reason="the extension is not built")
+needs_the_extension = pytest.mark.skipif(usable() is None, reason="the extension is not built")
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit")  # make_dual's own

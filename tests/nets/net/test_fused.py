@@ -255,3 +255,27 @@ def test_a_depthwise_one_is_our_own_kernel_on_a_gpu(layout):
         net.conv.weight.mul_(2)
     graph.replay()
     torch.testing.assert_close(top, one_by_one(net, x), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad])
+def test_on_a_processor_layers_run_in_channels_last(mode):
+    """Where a fused call may; what comes out of a contiguous input is contiguous."""
+    net, x = made()
+    seen = []
+    net.fc.register_forward_pre_hook(lambda module, bottoms: seen.append(bottoms[0]))
+    with mode():
+        tops = net(x, blobs=True)
+        wanted = net.fuse(False)(x, blobs=True)
+    assert seen[0].is_contiguous(memory_format=torch.channels_last) == (mode is not torch.enable_grad)
+    assert seen[1].is_contiguous()
+    for name, top in tops.items():
+        assert top.is_contiguous(), name
+        torch.testing.assert_close(top, wanted[name], rtol=1e-12, atol=1e-12)
+
+
+def test_channels_last_inputs_stay_so():
+    net, x = made()
+    with torch.no_grad():
+        assert net(x.contiguous(memory_format=torch.channels_last)).is_contiguous(
+            memory_format=torch.channels_last
+        )

@@ -15,6 +15,10 @@ from tools.cuda.to_host import HostRewriter
 HEAD = """
 #define TILE 8
 __device__ int twice(int v) { return 2 * v; }
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define BUMP(v) v += 3
+struct Pair { int first, more[2]; __device__ void add(int v) { first += v; } };
+__device__ void put(int* to, int v) { *to = v; }
 __device__ void raise_by(int& v, int by) { v += by; }
 """
 IDS = """
@@ -62,6 +66,14 @@ BODIES = {
     "atomics": """int own = atomicAdd(&s[0], 1); __syncthreads(); y[place] = s[0] * 2 + (own < s[0]);""",
     "own_arrays": """int own[3] = {id, n, 1}; for (int k = 0; k < 3; ++k) s[id] += own[k];
                      __syncthreads(); y[place] = s[(id + 1) % count];""",
+    "places": """int own[2][2] = {{id, n}, {s[id], 4}}, rest[3]; const auto v = s[id] * 2; const auto half = id / 2;
+                 Pair p = {id, {v, 2}}, *at = &p; float4 f; f.x = f.y = v; f.z = f.w = 1; int& mine = s[id]; auto g = f;
+                 int (*rows)[4] = reinterpret_cast<int (*)[4]>(s); for (int k = 0; k < 3; ++k) rest[k] = s[id] + k;
+                 for (int k = 0; k < n; ++k) { __syncthreads(); own[k % 2][1] += v; p.add(half); at->more[1] += k;
+                 mine += 1; g.x += f.y; rest[1] += own[0][1]; __syncthreads(); }
+                 y[place] = own[0][0] + own[1][1] + p.first + p.more[1] + (int)g.x + rows[0][0] + rest[1] + rest[2];""",
+    "words": """enum { WIDTH = 3, LAST = WIDTH - 1 }; int turn = 1; __syncthreads(); turn += s[(id + LAST) % count];
+                BUMP(turn); __syncthreads(); return put(y + place, MAX(turn, s[(id + WIDTH) % count]));""",
 }  # fmt: skip
 TEMPLATED = """
 template <typename T> __global__ void templated(T* y, const T* x) {

@@ -30,7 +30,8 @@ def edits_of(body: str, kernel: str = KERNEL):
     found = unit.kernels(unit.main)[0]
     if found.mode != "kThreads" or not found.in_phases or not found.asks_as_itself:
         return None
-    return phases_of(unit.main, function, unit.macros, unit.by_value)
+    edits = phases_of(unit.main, function, unit.names)
+    return None if isinstance(edits, str) else edits
 
 
 LOOPS = {
@@ -50,6 +51,10 @@ LOOPS = {
     S + "for (int k = 0; k < 3; ++k) { if (k == t) continue; s[t] += 1; }" + B + E: True,
     S + "float own[4]; own[0] = s[t]; s[t] = own[0] + twice(t);" + B + E: True,
     S + "int k = x[t]; change(k);" + B + "y[t] = k;": True,
+    S + "float own[4]; own[0] = s[t];" + B + "y[t] = own[0];": True,
+    S + "float& own = s[t];" + B + "y[t] = own;": True,
+    S + "auto own = s[t];" + B + "y[t] = own;": True,
+    S + "float v = s[t], *p = &v;" + B + "y[t] = *p;": True,
     # Not all threads need to come to the barrier.
     S + "if (t < n) { __syncthreads(); }" + E: False,
     S + "if (s[0] > 1) { __syncthreads(); }" + E: False,
@@ -79,10 +84,6 @@ LOOPS = {
     S + "n -= t;" + B + "y[t] = n;": False,
     S + "change(n);" + B + "y[t] = n;": False,
     # What no array can keep, or what may point to memory of an earlier phase.
-    S + "float own[4]; own[0] = s[t];" + B + "y[t] = own[0];": False,
-    S + "float& own = s[t];" + B + "y[t] = own;": False,
-    S + "auto own = s[t];" + B + "y[t] = own;": False,
-    S + "float v = s[t], *p = &v;" + B + "y[t] = *p;": False,
     S + "float v[2], *p = v; p[0] = 1;" + B + "y[t] = *p;": False,
     S + "".join(f"double d{i} = x[t];" for i in range(17)) + B + "".join(f"y[t] += d{i};" for i in range(17)): False,
     S + B + "auto f = [=](int i) { return i; }; y[f(t)] = s[t];": False,

@@ -35,7 +35,7 @@ def outside(lacking, monkeypatch, tmp_path):
     started = []
     monkeypatch.setattr(requirements, "is_virtual", lambda: False)
     monkeypatch.setattr(requirements, "OWN", str(tmp_path / ".venv"))
-    monkeypatch.setattr(sys, "orig_argv", ["python3", "-m", "tools.make.build", "all"])
+    monkeypatch.setattr(sys, "orig_argv", ["py", "-m", "tools.make.build", "all"])
 
     def venv(command, **options):
         started.append(command[1:])
@@ -135,25 +135,70 @@ def test_after_pip(lacking, monkeypatch, tmp_path, status, there, wanted):
     assert (tmp_path / "stamp").exists() == wanted
 
 
-@pytest.mark.parametrize("config", ["", "global.index-url='https://example.org'", ":env:.no-index='1'"])
-@pytest.mark.parametrize("gpu", [True, False])
-def test_torch_is_that_for_the_processor_where_there_is_no_gpu(
-    lacking, monkeypatch, tmp_path, capsys, config, gpu
-):
-    """An index that the user has set up is used as it is. It is said which torch comes."""
+def torch_of(config, monkeypatch, tmp_path, gpu=False, status=0) -> list[tuple]:
+    """What pip is run with where torch is missing, and pip is set up so."""
+    ran: list[tuple] = []
+    monkeypatch.setattr(requirements, "file_of", lambda group: str(tmp_path / f"{group}.txt"))
     (tmp_path / "run.txt").write_text("torch>=2.5\n")
-    monkeypatch.setattr(requirements, "missing", lambda groups: ["torch"] if not lacking else [])
-    monkeypatch.setattr(requirements, "_pip", lambda *arguments: lacking.append(list(arguments)) or 0)
+    missing = iter([["torch"], []])
+    monkeypatch.setattr(requirements, "is_virtual", lambda: True)
+    monkeypatch.setattr(requirements, "missing", lambda groups: next(missing))
+
+    def pip(*arguments, alone=False):
+        ran.append((*arguments, alone))
+        return status if arguments[0].startswith("-q") else 0
+
+    monkeypatch.setattr(requirements, "_pip", pip)
     monkeypatch.setattr(requirements, "_GPU", (str(tmp_path),) if gpu else ())
     monkeypatch.setattr(subprocess, "run", lambda *a, **b: subprocess.CompletedProcess(a, 0, config))
     requirements.need(["run"], str(tmp_path / "stamp"))
+    return ran
+
+
+FOR_THE_PROCESSOR = ("--index-url", "https://download.pytorch.org/whl/cpu", "torch>=2.5", True)
+
+
+@pytest.mark.parametrize("config", ["global.index-url='https://example.org'", ":env:.no-index='1'"])
+def test_an_index_in_the_place_of_pypi_is_used_as_it_is(monkeypatch, tmp_path, capsys, config):
+    assert torch_of(config, monkeypatch, tmp_path) == [("-r", str(tmp_path / "run.txt"), False)]
     said = capsys.readouterr().out
-    if config or gpu:
-        assert lacking == [["-r", str(tmp_path / "run.txt")]]
-        assert ("2 to 4 GB" in said) == (not config) and "torch from the index" in said
-    else:
-        assert lacking == [["--index-url", "https://download.pytorch.org/whl/cpu", "torch>=2.5"]]
-        assert "torch for the processor" in said
+    assert "torch from the index that pip is set up for" in said and "GB" not in said
+
+
+@pytest.mark.parametrize("config", ["", "global.extra-index-url='https://example.org'"])
+def test_torch_is_that_for_the_processor_where_there_is_no_gpu(monkeypatch, tmp_path, capsys, config):
+    """Also where pip has a further index, as many machines do. It is said which torch comes."""
+    assert torch_of(config, monkeypatch, tmp_path) == [FOR_THE_PROCESSOR]
+    assert "torch for the processor" in capsys.readouterr().out
+
+
+def test_with_a_gpu_torch_is_that_of_pypi(monkeypatch, tmp_path, capsys):
+    ran = torch_of("global.extra-index-url='https://example.org'", monkeypatch, tmp_path, gpu=True)
+    assert ran == [("-r", str(tmp_path / "run.txt"), False)] and "2 to 4 GB" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_a_folder_of_wheels_comes_first(monkeypatch, tmp_path, capsys, status):
+    """Its torch, if it has one, and then what that torch needs."""
+    ran = torch_of(":env:.find-links='/wheels'", monkeypatch, tmp_path, status=status)
+    then = FOR_THE_PROCESSOR if status else ("-r", str(tmp_path / "run.txt"), False)
+    assert ran == [("-qqq", "--no-index", "--no-deps", "torch>=2.5", False), then]
+    assert "GB" not in capsys.readouterr().out
+
+
+def test_pip_looks_nowhere_else_for_the_processors_torch(monkeypatch, tmp_path):
+    """pip's variables win over its files, which may name others."""
+    monkeypatch.setattr(requirements, "_pip_command", lambda: [str(pip)])
+    pip = tmp_path / "pip"
+    pip.write_text(f"#!/bin/sh\necho $PIP_EXTRA_INDEX_URL $PIP_FIND_LINKS >{tmp_path}/seen\n")
+    pip.chmod(0o755)
+    monkeypatch.setenv("PIP_FIND_LINKS", "/wheels")
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "https://example.org")
+    seen = {}
+    for alone in (False, True):
+        assert requirements._pip("torch", alone=alone) == 0
+        seen[alone] = (tmp_path / "seen").read_text().split()
+    assert seen == {False: ["https://example.org", "/wheels"], True: [FOR_THE_PROCESSOR[1]] * 2}
 
 
 def test_large_downloads_are_said(monkeypatch, tmp_path, capsys):

@@ -1,0 +1,164 @@
+"""Which values are the same for all threads of a block, and which each thread can compute again.
+
+A variable is uniform if it is changed only beside barriers, by what is uniform. All uses of it are known (uses.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from .body import IDENTITY, walk
+from .unit_names import CASTS, INTEGERS
+from .uses import LISTS, Uses, Variable
+
+OPERATIONS = {"binary_expression", "unary_expression", "parenthesized_expression", "conditional_expression"}
+OPERATIONS |= {"condition_clause"}
+WHOLE = re.compile(r"(0[xX][\da-fA-F]+|0[bB][01]+|\d+)[uUlL]*\Z")
+
+
+class Uniform:
+    """hoisted: the ids of the nodes around barriers. root: the body."""
+
+    def __init__(self, uses: Uses, hoisted: set[int]):
+        self.uses, self.of, self.hoisted, self.root = uses, uses.of, hoisted, uses.body.root
+
+    def is_same(self, node, again: bool = False, at=None) -> bool:
+        """Has this expression the same value in all threads? again: in this thread, whenever it is asked while `at`, a
+        declaration, is known."""
+        kind = node.type
+        if kind == "number_literal":
+            return not again or bool(WHOLE.match(self.of(node)))
+        if kind in ("true", "false", "sizeof_expression"):
+            return True
+        if kind == "identifier":
+            return self._is_same_variable(node, again, at)
+        if kind == "field_expression":
+            owner = node.child_by_field_name("argument")
+            if owner.type != "identifier" or node.child_by_field_name("operator").type != ".":
+                return False
+            variable = self.uses.variable(owner)
+            if self.of(owner) in IDENTITY and variable is None:
+                return again or self.of(owner) != "threadIdx"
+            return not again and variable is not None and variable.start == 0 and not variable.changes
+        parts = node.named_children
+        if kind == "cast_expression":
+            to, *parts = parts
+            return self.uses.is_integer_type(self.of(to)) and self.is_same(parts[0], again, at)
+        if kind == "call_expression":
+            return self._is_known_call(node) and all(
+                self.is_same(one, again, at) for one in parts[1].named_children
+            )
+        return kind in OPERATIONS and all(self.is_same(part, again, at) for part in parts)
+
+    def _is_same_variable(self, node, again: bool, at) -> bool:
+        variable = self.uses.variable(node)
+        if variable is None:
+            name = self.of(node)
+            known = name in self.uses.constants or self.uses.names.is_constant(name)
+            return known or (name == "warpSize" and self.uses.names.is_builtin(name))
+        if variable.is_shared and variable.statement is None:
+            return True  # its address
+        if variable.is_constant:
+            return not again or variable.is_of(INTEGERS)
+        if again:
+            return (variable.is_of(INTEGERS) or self.is_whole_auto(variable)) and self._stays(variable, at)
+        return variable.is_uniform or (variable.start == 0 and not variable.changes)
+
+    def _is_known_call(self, node) -> bool:
+        """A conversion to whole numbers or pointers, min, max."""
+        callee = node.named_children[0]
+        names, name = self.uses.names, self.of(callee)
+        if callee.type == "template_function":
+            name, given = (self.of(callee.child_by_field_name(field)) for field in ("name", "arguments"))
+            return name in CASTS and self.uses.is_integer_type(given.strip()[1:-1].strip())
+        return name in INTEGERS or (name in {"min", "max"} and names.is_builtin(name))
+
+    def is_whole_auto(self, variable: Variable) -> bool:
+        """Is it `auto` of arithmetic on whole numbers or pointers?"""
+        if not variable.is_auto or variable.value is None or variable.value.type in LISTS:
+            return False
+        for node in walk(variable.value):
+            if node.type == "number_literal" and not WHOLE.match(self.of(node)):
+                return False
+            other = self.uses.variable(node) if node.type == "identifier" else None
+            if other is None or other.is_of(INTEGERS) or other.is_shared:
+                continue
+            if other.start >= variable.start or not self.is_whole_auto(other):
+                return False
+        return True
+
+    def _stays(self, variable: Variable, at) -> bool:
+        """Has the variable one value in this thread while `at` is known?"""
+        if variable.start and not variable.is_uniform:
+            return self.is_again(variable)
+        for change in variable.changes:
+            while change is not None and change.type not in ("for_statement", "expression_statement"):
+                change = change.parent
+            if change is None or change.type != "for_statement" or change.id not in self.hoisted:
+                return False
+            if not change.start_byte <= at.start_byte < change.end_byte:
+                return False
+        return True
+
+    def is_again(self, variable: Variable) -> bool:
+        """Is it arithmetic on whole numbers that do not change, so that each phase can compute it?"""
+        if variable.value is None or variable.statement is None or variable.changes:
+            return False
+        if not variable.is_of(INTEGERS) and not self.is_whole_auto(variable):
+            return False
+        earlier = all(v.start < variable.start for v in self.uses.variables(variable.value))
+        return earlier and self.is_same(variable.value, True, variable.statement)
+
+    def stands_alone(self, node) -> bool:
+        """Is the node a statement beside a barrier, or does it stand in a loop's header around one?"""
+        statement = node
+        if node.type != "declaration":
+            while statement.parent.type in ("comma_expression", "parenthesized_expression"):
+                statement = statement.parent
+            if statement.parent.type == "expression_statement":
+                statement = statement.parent
+        parent = statement.parent
+        if parent.type == "for_statement" and statement.type != "compound_statement":
+            return parent.id in self.hoisted
+        compound = parent.type == "compound_statement" and parent.id in self.hoisted
+        return compound or parent.id == self.root.id
+
+    def find(self):
+        """All that may be uniform, less those of which something speaks against it."""
+        scopes = self.uses.scopes
+        for variable in scopes:
+            known = None not in variable.changes
+            known = known and (variable.is_of(INTEGERS) or self.is_whole_auto(variable))
+            if variable.start == 0:
+                known = known and bool(variable.changes)
+            else:
+                known = known and variable.statement is not None and self.stands_alone(variable.statement)
+            variable.is_uniform = known and all(self.stands_alone(change) for change in variable.changes)
+        before = None
+        while before != (before := [v for v in scopes if v.is_uniform]):
+            for variable in before:
+                beside = [v for v in scopes if v.statement and v.statement == variable.statement]
+                values = [v.value for v in beside if v.value is not None] + list(self._operands(variable))
+                same = all(v.is_uniform for v in beside) and all(map(self.is_same, values))
+                variable.is_uniform = same
+
+    def _operands(self, variable: Variable) -> Iterator:
+        """What must be the same for all threads: what is assigned, and what stands beside that behind a comma."""
+        for change in variable.changes:
+            if change.type == "assignment_expression":
+                yield change.child_by_field_name("right")
+            while change.parent.type in ("comma_expression", "parenthesized_expression"):
+                change = change.parent
+                yield from (part for part in change.named_children if not self.is_step(part))
+
+    def is_step(self, node) -> bool:
+        """Does the node change a uniform variable, and nothing else?"""
+        while node.type == "parenthesized_expression":
+            node = node.named_children[0]
+        if node.type == "comma_expression":
+            return all(self.is_step(part) for part in node.named_children)
+        field = {"assignment_expression": "left", "update_expression": "argument"}.get(node.type)
+        place = node.child_by_field_name(field) if field else None
+        variable = self.uses.variable(place) if place is not None and place.type == "identifier" else None
+        return variable is not None and variable.is_uniform

@@ -1,0 +1,315 @@
+"""How a function's body uses its variables. A use that is no known read may change one, or keep its address."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from .body import Body, walk
+from .outline import Function
+from .unit_names import CASTS, INTEGERS, NUMBERS, QUALIFIERS, UnitNames, words_of_macros
+
+LOOPS = {"for_statement", "while_statement", "do_statement", "for_range_loop"}
+SCOPES = {"compound_statement", *LOOPS, "if_statement", "switch_statement"}
+UNCLEAR_NODES = {
+    "lambda_expression",
+    "structured_binding_declarator",
+    "function_declarator",
+    "throw_statement",
+}
+UNCLEAR_NODES |= {
+    "new_expression",
+    "delete_expression",
+    "labeled_statement",
+    "goto_statement",
+    "try_statement",
+}
+UNCLEAR_NODES |= {"struct_specifier", "class_specifier", "union_specifier", "co_await_expression"}
+LISTS = {"argument_list", "initializer_list"}
+READS = {
+    "condition_clause",
+    "unary_expression",
+    "return_statement",
+    "expression_statement",
+    "sizeof_expression",
+}
+READS |= {"subscript_argument_list", "for_statement", "case_statement", "array_declarator", "do_statement"}
+READS |= {"while_statement", "if_statement", "switch_statement", "template_argument_list"}
+PLACES = {
+    "identifier",
+    "subscript_expression",
+    "field_expression",
+    "pointer_expression",
+    "parenthesized_expression",
+}
+PLACES |= {"conditional_expression", "cast_expression", "call_expression", "comma_expression"}
+ACCESSOR = re.compile(r"\w*Accessor\w*")
+
+
+class Unclear(Exception):
+    """Why a body stays as it is: the words say what is there, `at` is its offset in the source."""
+
+    def __init__(self, why: str, at: int | None = None):
+        super().__init__(why)
+        self.why, self.at = why, at
+
+
+class Variable:
+    """A variable of a function's body, or a parameter."""
+
+    def __init__(self, name: str, words: list[str], start: int, end: int):
+        self.name, self.words = name, words  # of its type
+        self.start, self.end = start, end  # where it is known
+        self.stars: int | None = 0  # of a pointer; None of an array, a reference, a pointer to an array
+        self.value = None  # the node by which it is initialised
+        self.declarator: Any = None  # without the value
+        self.statement = None  # the declaration
+        self.region: int | None = None  # where a thread's own variable is declared
+        self.changes: list = []  # nodes that change it; None: a use that is no known read
+        self.is_uniform = self.is_kept = self.is_constant = self.is_array = self.is_shared = False
+
+    @property
+    def declaration(self):
+        """The statement of a thread's own variable, which has one."""
+        assert self.statement is not None
+        return self.statement
+
+    @property
+    def is_auto(self) -> bool:
+        return "auto" in self.words and self.stars == 0
+
+    def is_of(self, words: set[str]) -> bool:
+        """Is it a number of such a type, or a pointer?"""
+        return self.stars is not None and (self.stars > 0 or set(self.words) - QUALIFIERS <= words)
+
+
+class Uses:
+    """The variables of a body, and their uses."""
+
+    def __init__(self, body: Body, function: Function, names: UnitNames, templates: set[str]):
+        self.body, self.of, self.names, self.templates = body, body.of, names, templates
+        self.constants: set[str] = set()  # of the body, besides variables
+        self.scopes: list[Variable] = []
+        end = body.root.end_byte
+        for parameter in function.parameters:
+            words = re.findall(r"\w+|\S", parameter.type)
+            one = Variable(parameter.name, [w for w in words if w.isidentifier()], 0, end)
+            one.stars = words.count("*") if not set(words) & {"&", "[", "("} else None
+            self.scopes.append(one)
+        self._declare_all(body.root, end)
+        self._named_by_macros()
+        for node in walk(body.root):
+            self._check(node)
+            if (
+                node.type == "identifier"
+                and (variable := self.variable(node))
+                and variable.start != node.start_byte
+            ):
+                for change in self._use(node, variable):
+                    variable.changes.append(change)
+
+    def unclear(self, why: str, node) -> Unclear:
+        return Unclear(why, self.body.place(node)[0])
+
+    def variable(self, node) -> Variable | None:
+        """The variable that an identifier names."""
+        name, at = self.of(node), node.start_byte
+        found = [v for v in self.scopes if v.name == name and v.start <= at < v.end]
+        return max(found, key=lambda v: v.start, default=None)
+
+    def variables(self, node) -> list[Variable]:
+        """The variables that a part of the body names, maybe in a macro's text."""
+        identifiers = [one for one in walk(node) if one.type == "identifier"]
+        hidden = words_of_macros(self.names.macros, {self.of(one) for one in identifiers})
+        by_macros = [v for v in self.scopes if v.name in hidden and v.start <= node.start_byte < v.end]
+        named = (self.variable(one) for one in identifiers)
+        return [variable for variable in named if variable is not None] + by_macros
+
+    def _check(self, node):
+        """What is not read here at all. The parser takes `T (&r)[4] = x` for an assignment to T(&r)[4]."""
+        if node.type in UNCLEAR_NODES:
+            raise self.unclear(f"a {node.type.replace('_', ' ')}", node)
+        if node.type == "assignment_expression":
+            left = node.child_by_field_name("left")
+            place = left
+            while place.type in ("subscript_expression", "parenthesized_expression", "field_expression"):
+                place = place.child_by_field_name("argument") or place.named_children[0]
+            is_macro = (
+                place.type == "call_expression" and self.of(place.named_children[0]) in self.names.macros
+            )
+            if left.type not in PLACES or (place.type == "call_expression" and not is_macro):
+                raise self.unclear("an assignment to what is no variable or memory", node)
+        inside = node.named_children if node.type == "expression_statement" else []
+        if inside and inside[0].type == "binary_expression":
+            raise self.unclear("a declaration or an expression without effect", node)
+
+    def _named_by_macros(self):
+        used = self.body.words & set(self.names.macros)
+        for name in used:
+            if not self.names.is_expression(name):
+                raise Unclear(f"the macro {name}", next(t.start for t in self.body.tokens if t.text == name))
+        hidden = words_of_macros(self.names.macros, used)
+        for variable in self.scopes:
+            if variable.name in hidden:
+                variable.changes.append(None)
+
+    def _declare_all(self, node, end: int):
+        if node.type in SCOPES:
+            end = node.end_byte
+        if node.type in ("declaration", "for_range_loop"):
+            self._declare(node, end)
+        if node.type == "enumerator":
+            self.constants.add(self.of(node.child_by_field_name("name")))
+        for child in node.named_children:
+            self._declare_all(child, end)
+
+    def _declare(self, node, end: int):
+        declarators = node.children_by_field_name("declarator")
+        before = declarators[0].start_byte if declarators else node.end_byte
+        words = [word for c in node.children if c.start_byte < before for word in self.of(c).split()]
+        if "static" in words and "__shared__" not in words:
+            raise self.unclear("a static variable", node)
+        for declarator in declarators:
+            self.scopes.append(self._declared(node, declarator, words, end))
+
+    def _declared(self, node, declarator, words: list[str], end: int) -> Variable:
+        inner, stars, known = declarator, 0, True
+        while inner.type != "identifier":
+            known = known and inner.type in ("init_declarator", "pointer_declarator")
+            stars += inner.type == "pointer_declarator"
+            known = known and not any(c.type == "type_qualifier" for c in inner.named_children)
+            below = inner.child_by_field_name("declarator") or next(iter(inner.named_children), None)
+            if below is None:
+                raise self.unclear("a declaration of another form", node)
+            inner = below
+        one = Variable(self.of(inner), words, inner.start_byte, end)
+        one.statement = node
+        is_init = declarator.type == "init_declarator"
+        one.value = declarator.child_by_field_name("value") if is_init else None
+        one.declarator = declarator.child_by_field_name("declarator") if is_init else declarator
+        known = known and node.type == "declaration" and (one.value is None or one.value.type not in LISTS)
+        one.stars = stars if known else None
+        one.is_array = inner.parent.type == "array_declarator"
+        if "constexpr" in words:
+            one.is_constant, one.statement = True, None
+        if "__shared__" in words:
+            one.is_shared, one.stars, one.statement = one.is_array, None, None
+            one.is_array = False
+        return one
+
+    def _use(self, node, variable: Variable) -> list:
+        """What may change a variable where it, or a part of it, is used: [] of a known read, else a node, or None."""
+        if variable.statement is None and variable.start:
+            return []  # shared memory, a constant
+        whole, simple, part, parent = True, True, node, node.parent
+        pointer = bool(variable.stars)
+        while True:
+            kind, parent_of = parent.type, parent.child_by_field_name
+            if kind == "parenthesized_expression":
+                pass
+            elif kind in ("comma_expression", "conditional_expression") and not self._is_asked(parent, part):
+                simple = False
+            elif kind == "field_expression":
+                if parent_of("operator").type == "->":
+                    return [] if pointer else [None]
+                if (
+                    parent.parent.type == "call_expression"
+                    and parent.parent.child_by_field_name("function") == parent
+                ):
+                    return [None]
+                whole = False
+            elif kind == "subscript_expression" and parent_of("argument") == part:
+                if pointer:
+                    return []
+                if not variable.is_array:
+                    return [] if variable.start == 0 and any(map(ACCESSOR.match, variable.words)) else [None]
+                whole = False
+            else:
+                break
+            part, parent = parent, parent.parent
+        if variable.is_array and whole and kind not in ("sizeof_expression", "array_declarator"):
+            return [None]
+        return self._used_by(parent, part, simple, pointer)
+
+    @staticmethod
+    def _is_asked(parent, part) -> bool:
+        """Is it a condition, or what stands before a comma, so that the whole is no place of the variable?"""
+        field = "left" if parent.type == "comma_expression" else "condition"
+        return parent.child_by_field_name(field) == part
+
+    def _used_by(self, parent, part, simple: bool, pointer: bool) -> list:
+        kind, field = parent.type, parent.child_by_field_name
+        if kind in READS or kind in ("conditional_expression", "comma_expression"):
+            return [] if self._is_clear(parent) else [None]
+        if kind == "binary_expression":
+            return [] if field("operator").type not in self.names.operators else [None]
+        if kind == "assignment_expression":
+            if field("left") == part:
+                return [parent if simple else None]
+            return [] if not self.names.operators & {"=", field("operator").type} else [None]
+        if kind == "update_expression":
+            return [parent if simple else None]
+        if kind == "pointer_expression":
+            return [] if field("operator").type == "*" and pointer else [None]
+        if kind == "cast_expression":
+            return [] if self.names.is_plain(self.of(field("type")), self.templates) else [None]
+        if kind == "init_declarator":
+            return [] if self._begins_plainly(parent) else [None]
+        if kind == "initializer_list" and parent.parent.type == "init_declarator":
+            return [] if self._begins_plainly(parent.parent) else [None]
+        if kind == "argument_list" and parent.parent.type == "call_expression":
+            return [] if self._is_read_by_call(parent.parent) else [None]
+        if kind == "argument_list" and parent.parent.type == "init_declarator":
+            return [] if self._begins_plainly(parent.parent) else [None]
+        return [None]
+
+    def _is_clear(self, parent) -> bool:
+        """Has a unit's operator no part in it?"""
+        if parent.type == "subscript_argument_list":
+            return "[" not in self.names.operators
+        if parent.type == "unary_expression":
+            return parent.child_by_field_name("operator").type not in self.names.operators
+        return parent.type != "comma_expression" or "," not in self.names.operators
+
+    def _begins_plainly(self, declarator) -> bool:
+        """Is what is declared here a number, a pointer or an array of them, and no reference?"""
+        variable = next(v for v in self.scopes if v.value == declarator.child_by_field_name("value"))
+        inner = variable.declarator
+        while inner is not None and inner.type != "identifier":
+            if inner.type == "reference_declarator":
+                return False
+            if inner.type == "pointer_declarator":
+                return True
+            inner = inner.child_by_field_name("declarator") or next(iter(inner.named_children), None)
+        words = " ".join(word for word in variable.words if word not in QUALIFIERS)
+        return words == "auto" or self.is_number(words)
+
+    def is_number(self, type_text: str) -> bool:
+        """Is it a number or a vector type, so that no constructor of a unit's class gets what it is made from?"""
+        names = self.names
+        return names.is_plain(type_text, self.templates) and not set(type_text.split()) & names.classes
+
+    def _is_read_by_call(self, call) -> bool:
+        callee = call.child_by_field_name("function")
+        if callee.type == "primitive_type" or self.of(callee) in NUMBERS:
+            return self.of(callee) not in self.names.macros
+        if callee.type == "template_function":
+            name, given = (self.of(callee.child_by_field_name(field)) for field in ("name", "arguments"))
+            if name in CASTS:
+                return self.names.is_plain(given.strip()[1:-1], self.templates)
+            return self.names.changes_nothing(name, given)
+        if callee.type == "qualified_identifier":
+            return self.names.changes_nothing(self.of(callee).split("::")[-1].strip(), "")
+        return callee.type == "identifier" and self.names.changes_nothing(self.of(callee), "")
+
+    def is_plain_at_its_end(self, variable: Variable) -> bool:
+        """Does nothing happen where the variable's life ends?"""
+        words = [word for word in variable.words if word not in QUALIFIERS]
+        reference = variable.declarator is not None and variable.declarator.type == "reference_declarator"
+        if reference or "auto" in words:
+            return not self.names.with_destructor
+        return bool(variable.stars) or self.names.is_plain(" ".join(words), self.templates)
+
+    def is_integer_type(self, type_text: str) -> bool:
+        """A whole number, or a pointer."""
+        return type_text.endswith("*") or set(type_text.split()) <= INTEGERS
