@@ -91,7 +91,7 @@ TESTED_IN = {
     "tools/cuda/brackets.py": "tools/cuda/test_tokens.py",
     **{
         f"tools/cuda/ptx/{room}.py": "include/ptx/test_answers.py"
-        for room in ("arithmetic", "bits", "conversions", "copies", "matrices", "memory", "moves", "warps")
+        for room in ("arithmetic", "bits", "conversions", "copies", "loads", "matrices", "moves", "warps")
     },
     "tools/cuda/ptx/writer.py": "tools/cuda/ptx/test_translate.py",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .memory import without_hints
+from .loads import without_hints
 from .text import Operand, PtxError
 from .writer import HOST, NS, Writer, expect, family, none_left, take
 

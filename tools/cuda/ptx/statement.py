@@ -37,7 +37,7 @@ def literal(text: str) -> str:
     return ESCAPE.sub(lambda m: names.get(m[1], m[1]) if m[1] else chr(int(m[2], 16)) if m[2] else "", inner)
 
 
-def _parts(tokens: list[Token], partner: dict[int, int], first: int, last: int) -> list[tuple[int, int]]:
+def _sections(tokens: list[Token], partner: dict[int, int], first: int, last: int) -> list[tuple[int, int]]:
     """The parts between colons of an asm statement's brackets. A `::` is two of these."""
     found, begin, i = [], first, first
     while i < last:
@@ -80,7 +80,7 @@ def asm_statement(tokens: list[Token], partner: dict[int, int], at: int) -> Asm 
     if opening >= len(tokens) or tokens[opening].text != "(" or opening not in partner:
         return None
     last = partner[opening]
-    parts = _parts(tokens, partner, opening + 1, last)
+    parts = _sections(tokens, partner, opening + 1, last)
     begin, end = parts[0]
     strings = tokens[begin:end]
     template = "".join(literal(t.text) for t in strings) if all(t.kind == "string" for t in strings) else None

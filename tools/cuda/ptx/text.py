@@ -89,14 +89,14 @@ class _Reader:
         self.at += 1
         return found
 
-    def items(self) -> list:
+    def read_items(self) -> list:
         found = []
         while self.text and self.text != "}":
             if self.text == ";":
                 self.take()
             elif self.text == "{":
                 self.take()
-                found.append(Block(self.items()))
+                found.append(Block(self.read_items()))
                 self.take("}")
             elif self.kind == "dot":
                 found += self.directive()
@@ -208,7 +208,7 @@ class _Reader:
 def read_ptx(template: str) -> list:
     """The items of a template: instructions, registers, labels, blocks."""
     reader = _Reader(template)
-    found = reader.items()
+    found = reader.read_items()
     if reader.text:
         raise PtxError(f"{reader.text!r} is left over")
     return found

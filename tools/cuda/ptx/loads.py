@@ -1,4 +1,4 @@
-"""Memory: ld, st, atom, red, fences, and hints to caches, which do nothing here."""
+"""Loads and stores: ld, st, atom, red, fences, and hints to caches, which do nothing here."""
 
 from __future__ import annotations
 
