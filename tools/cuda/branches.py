@@ -14,9 +14,6 @@ from typing import NamedTuple
 
 from .brackets import match_brackets
 from .conditions import ARCH, NVCC_WORDS, Directive, Token, evaluate
-from .ptx.statement import asm_statement
-from .ptx.text import PtxError
-from .ptx.translate import covered
 
 # A new GPU, older ones whose branches may be taken instead, and 0: a compiler without CUDA.
 NEWEST = 900
@@ -200,6 +197,11 @@ def _is_bad(branch: _Branch) -> bool:
 
 def _is_bad_asm(tokens: list[Token], at: int) -> bool:
     """Is this asm statement one that the host cannot run? Of one that macros make nobody knows it here."""
+    # Most files have none, and a build starts this program for each.
+    from .ptx.statement import asm_statement
+    from .ptx.text import PtxError
+    from .ptx.translate import covered
+
     tokens = tokens[at : at + MOST_TOKENS]
     try:
         statement = asm_statement(tokens, match_brackets(tokens), 0)

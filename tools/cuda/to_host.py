@@ -36,7 +36,6 @@ from .lanes import LANES, calls_to_lanes, column
 from .launches import Launch
 from .outline import Function
 from .phases import phases_of
-from .ptx.rewriting import AsmPass
 from .rewrite import Rewriter, quoted, rewrite_files
 from .shared_memory import constant, shared
 from .source import Source
@@ -105,7 +104,12 @@ class HostRewriter(Rewriter):
                 for edit in casts(tokens, source.lexed.partner, *within, Within(tokens, function), to):
                     if not any(first <= edit[0] and edit[1] <= last for first, last in self._answered):
                         self.edit(*edit)
-        AsmPass(self, unit)
+        if any("asm" in own.text for own in unit.sources):
+            from .ptx.rewriting import (
+                AsmPass,
+            )  # most files have none, and a build starts this program for each
+
+            AsmPass(self, unit)
         self._words(source.lexed.tokens, in_macro=False)
         for macro in source.macros:
             self._words(macro_body(macro), in_macro=True)

@@ -32,7 +32,7 @@ def answers(program):
 @pytest.mark.parametrize("program", EXACT)
 def test_the_bits_of_a_gpu(program, capfd):
     lines, given = printed(program, capfd), answers(program)
-    assert len(lines) == len(given) > 10
+    assert len(lines) == len(given) > 3
     different = [name for (name, result), answer in zip(lines, given, strict=True) if result != answer]
     assert not different
 

@@ -31,8 +31,6 @@ class AsmPass:
     def __init__(self, file: Rewriter, unit: Unit):
         self.file, self.unit = file, unit
         self._reached: set[str] | None = None
-        if not any(word in source.text for source in unit.sources for word in ("asm",)):
-            return
         self.macros = Macros(macro for source in unit.sources for macro in source.macros)
         made = {
             macro.tokens[0].text
