@@ -1,4 +1,4 @@
-# `make` builds every layer in LAYERS_DIR for every backend. Then type `python test.py`. `make help` lists targets.
+# `make` builds every layer in LAYERS_DIR for every backend. Then type `python3 test.py`. `make help` lists targets.
 # tools/make/build.py finds the layers and writes the rules, BUILD/layers.mk. Their recipes are in mk/.
 
 # ------------------------------------------------------------------------------------- settings
@@ -70,7 +70,7 @@ all:  ## build every layer for every backend, run each once, print a table
 libraries:  ## only build, without the table
 	+@$(TOOL)make.build libraries
 
-test:  ## python test.py; in an installed toolkit, only the layers' cases
+test:  ## python3 test.py; in an installed toolkit, only the layers' cases
 	@if [ -e test.py ]; then "$$PYTHON" test.py; else $(TOOL)cases.run_cases --layers-dir="$$LAYERS_DIR"; fi
 
 bench:  ## measure the layers and their peers; LAYER=x for one

@@ -1,8 +1,8 @@
-"""Run the tests: `python test.py [pytest options]`, for instance `python test.py -x -k sigmoid-vector`.
+"""Run the tests: `python3 test.py [pytest options]`, for instance `python3 test.py -x -k sigmoid-vector`.
 
-`python test.py --all` also runs the long tests, which tests/long.txt names. -k, -m and a test's own name run them, too.
+`python3 test.py --all` also runs the long tests (tests/long.txt). -k, -m and a test's own name run them, too.
 
-`python test.py nets` runs the tests of a wing, or of a folder of tests/. `toolkit` stands for the toolkit's folders.
+`python3 test.py nets` runs the tests of a wing, or of a folder of tests/. `toolkit` stands for the toolkit's folders.
 
 It installs missing packages (requirements/test.txt). Without a name the tests run with one worker per core; GPU tests
 run on one worker. With `-n 0`, `--pdb`, `-s`, or a named test or file, everything runs in this process.

@@ -24,10 +24,12 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from .judging.findings import NO_VERDICT, Finding, gravest, in_doubt, of_log
+from .judging import kept
+from .judging.findings import NO_VERDICT, Finding, gravest, of_log
+from .judging.invented import Invented
 from .judging.limits import Limits
 from .judging.programs import NotBuilt, Program
 from .judging.python import Script
@@ -60,81 +62,102 @@ def judge(
     began, limits = time.perf_counter(), limits or Limits()
     paths = [Path(file).resolve() for file in files]
     said: dict = {"files": [str(path) for path in paths], "limits": asdict(limits)}
-    findings: list[Finding] = []
-    ran: set[str] = set()
-    not_run: list[str] = []
-    outputs: dict[str, str] = {}
+    outcome = Outcome()
     try:
         kind = Script if paths[0].suffix == ".py" else Program
         program = kind(
             paths, list(arguments), list(options), Path(reference).resolve() if reference else None
         )
-        with tempfile.TemporaryDirectory(prefix="cuffi-judge-") as place, ThreadPoolExecutor(2) as pool:
-            races = pool.submit(_races, program, Path(place), limits, blocks)
-            memory = pool.submit(_memory, program, Path(place), limits)
-            found, ran, not_run = races.result()
-            more, outputs = memory.result()
-            findings = [program.placed(one) for one in _without_doubles(found + more)]
-        not_run += [f"{name}: did not run" for name in program.kernels if ran and name not in ran]
-        if not ran and not findings:
-            findings.append(Finding("incomplete", "no kernel ran"))
-        elif not ran and not arguments:  # a main() that says how it is used, or takes what is not there
-            takes = isinstance(program, Script) or program.unbuilt.takes_arguments
-            findings = [
-                one
-                if one.kind in NO_VERDICT or ((one.place or one.kind == "launch") and not takes)
-                else replace(one, kind="incomplete", text=one.text + NO_ARGUMENTS)
-                for one in findings
-            ]
-        not_run += program.not_judged
+        _run(program, outcome, limits, blocks, bool(arguments))
     except NotBuilt as error:
-        findings = [Finding(error.kind, line) for line in error.lines]
+        outcome.findings = [Finding(error.kind, line) for line in error.lines]
     except (OSError, subprocess.SubprocessError, ValueError, RecursionError) as error:
-        findings = [Finding("not-built", f"{type(error).__name__}: {error}")]
+        outcome.findings = [Finding("not-built", f"{type(error).__name__}: {error}")]
+    findings = outcome.findings
     verdict, status = gravest(findings)
     findings.sort(key=lambda one: (one.is_warning, one.kind != verdict))
     return {
         "verdict": verdict,
         "status": status,
         "findings": [asdict(one) for one in findings],
-        "ran": sorted(ran),
-        "not_run": not_run,
-        **outputs,
+        "ran": sorted(outcome.ran),
+        "not_run": outcome.not_run,
+        **outcome.outputs,
         "seconds": round(time.perf_counter() - began, 3),
         **said,
     }
 
 
-def _races(program: Program | Script, folder: Path, limits: Limits, blocks: int):
-    """Under the race finder: from the first thread, and if nothing is found, from the last."""
-    within = replace(limits, seconds=min(limits.seconds, program.more_seconds))
-    settings = {"CAFFE_RACES_BLOCKS": str(blocks)}
+@dataclass
+class Outcome:
+    """What the runs of a program gave."""
 
-    def races(**more) -> list[Finding]:
-        return [
+    findings: list[Finding] = field(default_factory=list)
+    ran: set[str] = field(default_factory=set)
+    not_run: list[str] = field(default_factory=list)
+    outputs: dict[str, str] = field(default_factory=dict)
+
+
+def _run(program: Program | Script, outcome: Outcome, limits: Limits, blocks: int, has_arguments: bool):
+    """Run both programs, side by side."""
+    with kept.of_a_run() as place, ThreadPoolExecutor(2) as pool:
+        folder = Path(place)
+        races = pool.submit(_races, program, folder, limits, blocks)
+        memory = pool.submit(_memory, program, folder, limits)
+        found, outcome.ran, outcome.not_run = races.result()
+        more, outcome.outputs = memory.result()
+        found = _without_doubles(found + more)
+        if program.is_invented:
+            found = _invented(program, folder, limits, blocks).certain(found)
+        found = [program.placed(one) for one in found]
+    outcome.not_run += [
+        f"{name}: did not run" for name in program.kernels if outcome.ran and name not in outcome.ran
+    ]
+    if not outcome.ran and not found:
+        found.append(Finding("incomplete", "no kernel ran"))
+    elif (
+        not outcome.ran and not has_arguments
+    ):  # a main() that says how it is used, or takes what is not there
+        takes = isinstance(program, Script) or program.unbuilt.takes_arguments
+        found = [
             one
-            for one in of_log(program.run("races", folder, within, **settings, **more).log)[0]
-            if one.kind == "race"
-        ]
-
-    def with_large_numbers(found: list[Finding], **more) -> list[Finding]:
-        """Rows overlap if an invented number is less than what the code takes for granted. Then no race is certain."""
-        if not program.is_invented or all(one.kind != "race" for one in found):
-            return found
-        told = {(one.kernel, one.place) for one in races(CAFFE_JUDGE_NUMBER="1020", **more)}
-        return [
-            in_doubt(one) if one.kind == "race" and (one.kernel, one.place) not in told else one
+            if one.kind in NO_VERDICT or ((one.place or one.kind == "launch") and not takes)
+            else replace(one, kind="incomplete", text=one.text + NO_ARGUMENTS)
             for one in found
         ]
+    outcome.findings = found
+    outcome.not_run += program.not_judged
 
+
+def _races(program: Program | Script, folder: Path, limits: Limits, blocks: int):
+    """Under the race finder: from the first thread, and if nothing is found, from the last."""
+    settings = {"CAFFE_RACES_BLOCKS": str(blocks)}
     first = program.run("races", folder, limits, **settings)
     found, ran, left = of_log(first.log)
-    found = with_large_numbers(found) + program.findings(first, limits.seconds)
+    found += program.findings(first, limits.seconds)
     if all(one.is_warning for one in found):
         # A program whose threads wait for earlier ones does not end so, which says nothing.
-        backwards = {"CAFFE_RACES_BACKWARDS": "1"}
-        found += with_large_numbers(races(**backwards), **backwards)
+        within = replace(limits, seconds=min(limits.seconds, program.more_seconds))
+        again = program.run("races", folder, within, **settings, CAFFE_RACES_BACKWARDS="1")
+        found += [one for one in of_log(again.log)[0] if one.kind == "race"]
     return found, ran, left
+
+
+def _invented(program: Program | Script, folder: Path, limits: Limits, blocks: int) -> Invented:
+    within = replace(limits, seconds=min(limits.seconds, program.more_seconds))
+
+    def races(**settings) -> list[Finding]:
+        settings |= {"CAFFE_RACES_BLOCKS": str(blocks)}
+        first, last = (
+            program.run("races", folder, within, **settings, **more)
+            for more in ({}, {"CAFFE_RACES_BACKWARDS": "1"})
+        )
+        return of_log(first.log)[0] + of_log(last.log)[0]
+
+    def memory(**settings) -> list[Finding]:
+        return program.findings(program.run("memory", folder, within, **settings), within.seconds)
+
+    return Invented(races, memory)
 
 
 def _memory(program: Program | Script, folder: Path, limits: Limits):
@@ -244,7 +267,7 @@ def main(arguments: list[str] | None = None) -> int:
         given = parser().parse_args(words[:at])
     except SystemExit as end:
         return 2 if end.code else 0
-    limits = Limits(given.seconds, given.megabytes)
+    limits = Limits(given.seconds, given.megabytes, building=min(Limits.building, 5 * given.seconds))
     options = [*(f"-D{word}" for word in given.D), *(f"-I{Path(word).resolve()}" for word in given.I)]
     if given.resident:
         return resident(limits, options)

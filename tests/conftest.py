@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.gpu import needs_gpu
-from support.long import asks_for_all, is_long
+from support.long import asks_for_all, long_of
 from support.points import (  # noqa: F401 (tests import these from here, too)
     DEVICES,
     FOLDERS,
@@ -27,23 +27,13 @@ from support.points import (  # noqa: F401 (tests import these from here, too)
     points,
 )
 from support.seconds import Seconds
+from support.surroundings import clean
 from support.workshop import SharedLayers, Workshop, make  # noqa: F401
 
 from cuffi.runtime import backend_of
 from tools.make.find_nvcc import find
 
-# What a shell may say of colours, of git and of compilers is none of the tests' business.
-for _name in (
-    "FORCE_COLOR",
-    "NO_COLOR",
-    "COLUMNS",
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "CFLAGS",
-    "CXXFLAGS",
-    "CPPFLAGS",
-):
-    os.environ.pop(_name, None)
+SURROUNDINGS = clean(os.environ)
 
 pytest_plugins = [
     f"support.{name}" for name in ("folders", "fork", "load", "net_command", "stock", "wheels", "zoo")
@@ -76,6 +66,10 @@ def pytest_addoption(parser):
         "--seconds", action="store_true", help="write tests/seconds.txt (tests/support/seconds.py)"
     )
     parser.addoption("--all", action="store_true", help="also run the tests of tests/long.txt")
+
+
+def pytest_report_header():
+    return SURROUNDINGS or None
 
 
 def pytest_configure(config):
@@ -127,7 +121,8 @@ class LeftOut:
         result = yield  # -k and -m leave out what nobody asked for
         self.without_gpu = 0 if on_gpu else self.leave_out(needs_gpu, items)
         every = PACKAGE != "cuffi" or asks_for_all(self.config.option)
-        self.long = 0 if every else self.leave_out(lambda item: is_long(item.nodeid), items)
+        long = set() if every else long_of(item.nodeid for item in items)
+        self.long = self.leave_out(lambda item: item.nodeid in long, items)
         return result
 
     def leave_out(self, is_left_out, items) -> int:
@@ -151,7 +146,7 @@ class LeftOut:
             terminalreporter.write_line(f"Left out: {self.without_gpu} tests that need a GPU.")
         if self.long:
             terminalreporter.write_line(
-                f"Left out: {self.long} long tests. `python test.py --all` runs them, too."
+                f"Left out: {self.long} long tests. `python3 test.py --all` runs them, too."
             )
 
 

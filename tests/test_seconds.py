@@ -2,7 +2,7 @@
 
 import runpy
 
-from support.seconds import FILE, grown, read
+from support.seconds import FILE, Took, folder_of, grown, of_folders, read, read_tests
 from support.workshop import ROOT
 
 # As nvcc --time writes it.
@@ -23,10 +23,32 @@ def test_a_folder_that_grew_by_a_tenth_is_named():
     assert len(grown({"nets": 50, "new": 50}, before)) == 1
 
 
-def test_the_file_has_every_folder_with_tests():
-    folders = {path.parent for path in FILE.parent.rglob("test_*.py") if "fixtures" not in path.parts}
-    names = {"/".join(folder.relative_to(FILE.parent).parts[:2]) or "." for folder in folders}
-    assert set(read(FILE.read_text())) == names
+def test_only_the_same_tests_are_compared():
+    """As many cases of each, by its name: another package or nvcc makes no folder slower."""
+    before = {
+        f"tests/{folder}/test_x.py::test_{n}": Took(10, 3) for folder in ("nets", "docs") for n in range(5)
+    }
+    more = {"tests/docs/test_x.py::test_0": Took(90, 9), "tests/docs/test_new.py::test_new": Took(500, 1)}
+    now = before | more
+    assert of_folders(before, now) == of_folders(now, before) == {"nets": 50, "docs": 40}
+    slower = now | {"tests/nets/test_x.py::test_1": Took(30, 3)}
+    (line,) = grown(of_folders(slower, before), of_folders(before, slower))
+    assert line == "nets took 70 s, 61 s by tests/seconds.txt"
+
+
+def test_the_file_names_tests_that_are_there():
+    """Few rows may be of tests that have another name since; a new file is written then."""
+    rows = read_tests(FILE.read_text())
+    there = [test for test in rows if f"def {test.partition('::')[2]}(" in read_file(test)]
+    assert len(there) >= 0.9 * len(rows)
+    assert (
+        folder_of("tests/nets/net/test_x.py::test_y") == "nets/net" and folder_of("tests/test_x.py::t") == "."
+    )
+
+
+def read_file(test: str) -> str:
+    file = FILE.parents[1] / test.partition("::")[0]
+    return file.read_text() if file.exists() else ""
 
 
 def test_nvccs_seconds_are_those_of_a_layers_files(tmp_path, capsys):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 THREADS = 64  # of a block, if the code does not say
+BLOCKS = 4  # that are tried, at most
 
 SHARED = re.compile(r"__shared__\s+[\w:<> ]+?\s\w+((?:\s*\[[^\]]+\])+)")
 REALS = re.compile(r"float|double|half|bfloat|void")
+CONSTANT = re.compile(r"[A-Z_0-9]+|k[A-Z]\w*")
 BOUNDS = re.compile(r"__launch_bounds__\s*\(\s*([\w ]+)")
 
 
@@ -46,13 +48,15 @@ def _call(function, text: str, launch: str, namespace: str) -> str:
             f"    auto argument{number} = judge_case.argument<judge::parameter<{number}, F>::type>();"
         )
     lines.append(f"    {launch}{name}({', '.join(given)});")
-    threads = f"judge::threads({_threads(function, text)})" if launch else str(THREADS)
+    likely = _blocks(function, text) if launch else [(str(THREADS), "1")]
+    blocks = [f"{{judge::threads({x}), judge::threads({y})}}" for x, y in likely]
     body = "\n".join(lines)
     pointers = [one.type for one in function.parameters if "*" in one.type]
     whole = str(any(not REALS.search(one) for one in pointers)).lower()
     return (
-        f'  wrong |= judge::cases("{function.name}", {threads}, {whole}, [](judge::Case& judge_case, dim3 grid) {{\n'
-        f"    (void)grid;\n{body}\n  }});\n"
+        f'  wrong |= judge::cases("{function.name}", {{{", ".join(blocks)}}},'
+        f" {whole}, [](judge::Case& judge_case, dim3 grid, dim3 block) {{\n"
+        f"    (void)grid, (void)block;\n{body}\n  }});\n"
     )
 
 
@@ -65,33 +69,42 @@ def _template_arguments(head: str) -> str:
 
 
 def _extents(function, text: str) -> list[str]:
-    """The extents of the kernel's first shared array: a block's usual size."""
+    """The extents of the kernel's first shared array, without padding: a block's usual size."""
     found = SHARED.search(text[function.body : function.end])
-    return re.findall(r"\[([^\]]+)\]", found[1]) if found else []
+    extents = re.findall(r"\[([^\]]+)\]", found[1]) if found else []
+    return [re.sub(r"\s*\+\s*\d+\s*$", "", one).strip() for one in extents]
 
 
-def _threads(function, text: str) -> str:
-    """How many elements a block has along x."""
-    extents = _extents(function, text)
-    if "threadIdx.y" in text[function.body : function.end]:
-        return extents[-1] if len(extents) > 1 and extents[0] == extents[-1] else "8"
-    if bounds := BOUNDS.search(text[function.head : function.at]):
-        return bounds[1]
-    return extents[0] if len(extents) == 1 and re.fullmatch(r"[A-Z_0-9]+", extents[0]) else str(THREADS)
+def _blocks(function, text: str) -> list[tuple[str, str]]:
+    """How many threads a block may have along x and y: the likeliest first.
+
+    What is found in one alone may be the fault of that block.
+    """
+    extents, body = _extents(function, text), text[function.body : function.end]
+    bounds = BOUNDS.search(text[function.head : function.at])
+    if "threadIdx.y" in body:
+        likely = [(extents[-1], extents[0])] if len(extents) > 1 and extents[0] == extents[-1] else []
+        steps = re.findall(r"\+=\s*(\w+)", body)
+        likely += [(extents[-1], step) for step in steps if len(extents) > 1 and CONSTANT.fullmatch(step)]
+        likely += [("8", "8"), ("32", "8"), ("16", "16")]
+    else:
+        likely = [(bounds[1], "1")] if bounds else []
+        likely += [(extents[0], "1")] if len(extents) == 1 and CONSTANT.fullmatch(extents[0]) else []
+        likely += [(str(THREADS), "1"), ("128", "1"), ("256", "1")]
+    return list(dict.fromkeys(likely))[:BLOCKS]
 
 
 def _launch(function, text: str, helpers: str) -> str:
     """The launch, along the axes that the code asks for: more threads would all do the same."""
     body = text[function.body : function.end]
     every = re.search(r"KERNEL_LOOP|thread_rank|this_grid|this_thread|num_threads", body + helpers)
-    side = f"judge::threads({_threads(function, text)})"
 
-    def extents(word: str, asked: str) -> str:
+    def extents(word: str, *asked: str) -> str:
         used = ["xyz".index(a) for a in "xyz" if f"{word}.{a}" in body + helpers or (every and a == "x")]
         return ", ".join(
-            asked if axis in used and axis < 2 else "1" for axis in range(max(used, default=0) + 1)
+            asked[axis] if axis in used and axis < 2 else "1" for axis in range(max(used, default=0) + 1)
         )
 
     shared = 16384 if re.search(r"extern\s[^;]*__shared__", text) else 0
-    block, grid = extents("threadIdx", side), extents("blockIdx", "grid.x")
+    block, grid = extents("threadIdx", "block.x", "block.y"), extents("blockIdx", "grid.x", "grid.x")
     return f"::cuda_host::configure(dim3({grid}), dim3({block}), {shared}); "

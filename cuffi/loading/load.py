@@ -17,7 +17,7 @@ from .recipe import Recipe, check_name, settings_for
 SOURCES = (".cu", ".cpp", ".cc")
 # Files that are not needed for a build.
 NOT_BUILT = (".py", ".pyc", ".so", ".desc", ".md", ".partial")
-INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
+INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.MULTILINE)
 
 
 def load(
@@ -121,7 +121,17 @@ def with_included(files: Iterable[Path], folders: Iterable[Path] = ()) -> dict[P
         if file in found:
             continue
         found[file] = file.read_bytes()
-        for name in INCLUDE.findall(found[file]) if b"\0" not in found[file] else ():  # not in binary files
-            near = (Path(os.path.normpath(f / os.fsdecode(name))) for f in (file.parent, *folders))
-            waiting += [path for path in near if path.is_file()][:1]
+        if b"\0" not in found[file]:  # not in binary files
+            for name in INCLUDE.finditer(found[file]):
+                waiting += [path for path in places_of(name, file, folders) if path.is_file()][:1]
     return found
+
+
+def places_of(include: re.Match, file: Path, folders: Iterable[Path]) -> list[Path]:
+    """Where the header of an #include in `file` may lie, in the compiler's order: that of "x.h" first beside the file.
+
+    That of <x.h> lies in one of `folders`, then in one that only a makefile knows, such as the file's own.
+    """
+    own = [file.parent]
+    searched = [*own, *folders] if include[1] == b'"' else [*folders, *own]
+    return [Path(os.path.normpath(folder / os.fsdecode(include[2]))) for folder in searched]

@@ -10,11 +10,12 @@ from pathlib import Path, PurePosixPath
 from ..backends import HOST
 from ..base import CaffeTypeError, CaffeValueError
 from ..loading.cache import Entry
-from ..loading.load import INCLUDE, with_included
+from ..loading.load import with_included
 from ..loading.recipe import key_of, settings_for
 from ..loading.run_make import CaffeBuildError, Progress
 from . import aten_declarations as declarations
 from . import copies
+from .aten_headers import beside, forced, named_by, note_told, told
 from .aten_service import digest
 from .ffi import processor
 
@@ -53,7 +54,8 @@ class TorchExtension:
         self, name: str, sources: Iterable, cxx: Sequence = (), nvcc: Sequence = (), link: Sequence = (),
         include_dirs: Sequence = (), shown=lambda text: text,
     ):  # fmt: skip
-        if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
+        # setup.py files write f"{package}.name", and setuptools takes ".name" for a module without a package.
+        if not isinstance(name, str) or not all(p.isidentifier() for p in name.removeprefix(".").split(".")):
             raise CaffeValueError(f"name: expected a module's name such as lltm_cuda, got {name!r}")
         self.name, self.short, self.shown = name, name.rpartition(".")[2], shown
         self.sources = [self._existing(source) for source in sources]
@@ -62,6 +64,7 @@ class TorchExtension:
         self.cxx, self.nvcc, self.link = (list(map(str, words or ())) for words in (cxx, nvcc, link))
         folders = [*map(str, include_dirs or ()), *_folders(self.cxx), *_folders(self.nvcc)]
         self.folders = [Path(os.path.abspath(f)) for f in dict.fromkeys(folders) if not OF_SYSTEM.match(f)]
+        self.cxx, self.nvcc = forced(self.cxx, self.folders), forced(self.nvcc, self.folders)
         self.with_kernels = any(source.suffix in KERNELS for source in self.sources)
 
     def _existing(self, source) -> Path:
@@ -86,7 +89,16 @@ class TorchExtension:
         settings, chosen = settings_for(self.name, arch, backends)
         if not self.with_kernels:
             chosen = (HOST.name,)
-        files = with_included(self.sources, self.folders)
+        files = with_included([*self.sources, *named_by(self.cxx + self.nvcc)], self.folders)
+        entry = self._entry(files, settings, chosen)
+        while further := [path for path in told(entry) if path not in files]:
+            there, gone = ([p for p in further if p.is_file() is kind] for kind in (True, False))
+            files |= with_included(there, self.folders) | dict.fromkeys(gone, b"")
+            entry = self._entry(files, settings, chosen)
+        return entry
+
+    def _entry(self, files: dict[Path, bytes], settings: dict, chosen: tuple[str, ...]) -> Entry:
+        """The entry for these files, which is built now if it does not exist."""
         texts = [content.decode(errors="replace") for content in files.values()]
         declared = declarations.text_of(declarations.names_in(texts))
         job = self._job(files, texts)
@@ -118,6 +130,7 @@ class TorchExtension:
             "kernels": [{"source": str(s), "flags": []} for s in self.sources if s.suffix in KERNELS],
             "service": f"{__package__}.aten_service", "edge": digest(),
             "include": str(HERE / "include" / "extension"), "src": str(HERE / "src"), "flags": flags, "objects": [],
+            "behind": [f"-I{folder}" for folder in self.folders],
             "cxx": _passed(self.cxx), "cuda": _passed(self.nvcc),
             "nvcc": [word for word in self.nvcc if OF_NVCC.match(word)], "std": _standard(self.cxx + self.nvcc),
             "link": [w for w in self.link if w.startswith(("-l", "-L", "-Wl", "-fopenmp"))]
@@ -128,6 +141,7 @@ class TorchExtension:
         self, entry: Entry, job: dict, files: dict, declared: str, settings: dict, progress, lock
     ) -> None:
         """Write the declarations, and build from copies of the files."""
+        files = {path: content for path, content in files.items() if path.is_file()}  # one may be gone
         place = entry.place / "declared"
         place.mkdir()
         (place / "aten_operations.inc").write_text(declared)
@@ -140,20 +154,7 @@ class TorchExtension:
             copies.build(entry, job, contents, above, settings, progress, lock)
         except CaffeBuildError as error:
             raise CaffeBuildError(f"{self.name} does not build:\n{self.shown(error.output)}") from None
-
-
-def beside(path: Path, content: bytes, folders: list[Path], files: dict) -> bytes:
-    """The content with its includes of headers from other folders by relative paths, which the rewriters follow."""
-
-    def relative(found: re.Match) -> bytes:
-        name = os.fsdecode(found[1])
-        places = (Path(os.path.normpath(folder / name)) for folder in (path.parent, *folders))
-        place = next((place for place in places if place in files), None)
-        if place is None or place == Path(os.path.normpath(path.parent / name)):
-            return found[0]
-        return b'#include "' + os.fsencode(os.path.relpath(place, path.parent)) + b'"'
-
-    return INCLUDE.sub(relative, content) if b"\0" not in content else content
+        note_told(entry, self.folders, files)
 
 
 def _folders(words: list[str]) -> list[str]:

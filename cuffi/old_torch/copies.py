@@ -10,7 +10,7 @@ from ..loading import recipe
 from ..loading.cache import Entry
 from ..loading.run_make import CaffeBuildError, make
 
-LISTS = ("sources", "headers", "local", "flags", "first")
+LISTS = ("sources", "headers", "local", "flags", "first", "cxx", "cuda")
 
 
 def build(

@@ -10,37 +10,37 @@ namespace cooperative_groups {
 
 class thread_block {
  public:
-  static void sync(int line = __builtin_LINE()) { cuda_host::block_barrier(0, {line}); }
-  static unsigned int size() { return blockDim.x * blockDim.y * blockDim.z; }
-  static unsigned int num_threads() { return size(); }
-  static unsigned int thread_rank() {
+  __forceinline__ static void sync(int line = __builtin_LINE()) { cuda_host::block_barrier(0, {line}); }
+  __forceinline__ static unsigned int size() { return blockDim.x * blockDim.y * blockDim.z; }
+  __forceinline__ static unsigned int num_threads() { return size(); }
+  __forceinline__ static unsigned int thread_rank() {
     return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
   }
-  static dim3 group_index() { return dim3(blockIdx); }
-  static dim3 thread_index() { return dim3(threadIdx); }
-  static dim3 group_dim() { return dim3(blockDim); }
-  static dim3 dim_threads() { return dim3(blockDim); }
+  __forceinline__ static dim3 group_index() { return dim3(blockIdx); }
+  __forceinline__ static dim3 thread_index() { return dim3(threadIdx); }
+  __forceinline__ static dim3 group_dim() { return dim3(blockDim); }
+  __forceinline__ static dim3 dim_threads() { return dim3(blockDim); }
 };
-inline thread_block this_thread_block() { return {}; }
+__forceinline__ thread_block this_thread_block() { return {}; }
 
 class grid_group {
  public:
-  static bool is_valid() { return cuda_host::is_cooperative(); }
-  static void sync(int line = __builtin_LINE()) { cuda_host::grid_barrier({line}); }
-  static unsigned long long num_blocks() { return 1ull * gridDim.x * gridDim.y * gridDim.z; }
-  static unsigned long long block_rank() {
+  __forceinline__ static bool is_valid() { return cuda_host::is_cooperative(); }
+  __forceinline__ static void sync(int line = __builtin_LINE()) { cuda_host::grid_barrier({line}); }
+  __forceinline__ static unsigned long long num_blocks() { return 1ull * gridDim.x * gridDim.y * gridDim.z; }
+  __forceinline__ static unsigned long long block_rank() {
     return (1ull * blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
   }
-  static unsigned long long size() { return num_blocks() * thread_block::size(); }
-  static unsigned long long num_threads() { return size(); }
-  static unsigned long long thread_rank() {
+  __forceinline__ static unsigned long long size() { return num_blocks() * thread_block::size(); }
+  __forceinline__ static unsigned long long num_threads() { return size(); }
+  __forceinline__ static unsigned long long thread_rank() {
     return block_rank() * thread_block::size() + thread_block::thread_rank();
   }
-  static dim3 group_dim() { return dim3(gridDim); }
-  static dim3 dim_blocks() { return dim3(gridDim); }
-  static dim3 block_index() { return dim3(blockIdx); }
+  __forceinline__ static dim3 group_dim() { return dim3(gridDim); }
+  __forceinline__ static dim3 dim_blocks() { return dim3(gridDim); }
+  __forceinline__ static dim3 block_index() { return dim3(blockIdx); }
 };
-inline grid_group this_grid() { return {}; }
+__forceinline__ grid_group this_grid() { return {}; }
 
 class coalesced_group;
 
@@ -48,36 +48,46 @@ class coalesced_group;
 class lane_group {
  public:
   explicit lane_group(unsigned int mask = 0) : mask_(mask) {}
-  void sync() const { __syncwarp(mask_); }
-  unsigned int size() const { return __builtin_popcount(mask_); }
-  unsigned int num_threads() const { return size(); }
-  unsigned int thread_rank() const { return __builtin_popcount(mask_ & ((1u << cuda_host::lane()) - 1)); }
+  __forceinline__ void sync() const { __syncwarp(mask_); }
+  __forceinline__ unsigned int size() const { return __builtin_popcount(mask_); }
+  __forceinline__ unsigned int num_threads() const { return size(); }
+  __forceinline__ unsigned int thread_rank() const {
+    return __builtin_popcount(mask_ & ((1u << cuda_host::lane()) - 1));
+  }
   template <typename T>
-  T shfl(T value, int rank) const {
+  __forceinline__ T shfl(T value, int rank) const {
     return from(value, static_cast<unsigned int>(rank) % size());
   }
   template <typename T>
-  T shfl_down(T value, unsigned int by) const {
+  __forceinline__ T shfl_down(T value, unsigned int by) const {
     return from(value, thread_rank() + by);
   }
   template <typename T>
-  T shfl_up(T value, unsigned int by) const {
+  __forceinline__ T shfl_up(T value, unsigned int by) const {
     return from(value, by > thread_rank() ? thread_rank() : thread_rank() - by);
   }
   template <typename T>
-  T shfl_xor(T value, unsigned int by) const {
+  __forceinline__ T shfl_xor(T value, unsigned int by) const {
     return from(value, thread_rank() ^ by);
   }
-  int any(int is) const { return __any_sync(mask_, is); }
-  int all(int is) const { return __all_sync(mask_, is); }
-  unsigned int ballot(int is) const { return packed(__ballot_sync(mask_, is)); }
+  __forceinline__ int any(int is) const { return __any_sync(mask_, is); }
+  __forceinline__ int all(int is) const { return __all_sync(mask_, is); }
+  __forceinline__ unsigned int ballot(int is) const { return packed(__ballot_sync(mask_, is)); }
   template <typename T>
-  unsigned int match_any(T value) const {
+  __forceinline__ unsigned int match_any(T value) const {
     return packed(__match_any_sync(mask_, value));
   }
   template <typename T>
-  unsigned int match_all(T value, int& all) const {
+  __forceinline__ unsigned int match_all(T value, int& all) const {
     return packed(__match_all_sync(mask_, value, &all));
+  }
+  // The lanes of this lane's part, of so many lanes in their order.
+  __forceinline__ unsigned int part(unsigned int size) const {
+    const unsigned int own = thread_rank() / size;
+    unsigned int result = 0, rank = 0;
+    for (unsigned int left = mask_; left; left &= left - 1, ++rank)
+      if (rank / size == own) result |= left & (~left + 1);
+    return result;
   }
   // Groups of labels are numbered by their first lanes; the two of an answer by the answer.
   template <typename Label>
@@ -86,11 +96,11 @@ class lane_group {
  protected:
   // Values of any size, eight bytes at a time.
   template <typename T>
-  T from(T value, unsigned int rank) const {
+  __forceinline__ T from(T value, unsigned int rank) const {
     return from_lane(value, lane_of(rank < size() ? rank : thread_rank()));
   }
   template <typename T>
-  T from_lane(T value, int lane) const {
+  __forceinline__ T from_lane(T value, int lane) const {
     T result = value;
     for (size_t at = 0; at < sizeof(T); at += 8) {
       uint64_t part = 0;
@@ -101,19 +111,19 @@ class lane_group {
     }
     return result;
   }
-  int lane_of(unsigned int rank) const {
+  __forceinline__ int lane_of(unsigned int rank) const {
     unsigned int left = mask_;
     for (; rank; --rank) left &= left - 1;
     return __builtin_ctz(left);
   }
   // A bit for each number instead of each lane.
-  unsigned int packed(unsigned int lanes) const {
+  __forceinline__ unsigned int packed(unsigned int lanes) const {
     unsigned int result = 0, number = 0;
     for (unsigned int left = mask_; left; left &= left - 1, ++number)
       result |= (lanes >> __builtin_ctz(left) & 1u) << number;
     return result;
   }
-  static unsigned int tile_mask(unsigned int size) {
+  __forceinline__ static unsigned int tile_mask(unsigned int size) {
     const unsigned int all = size >= 32 ? 0xffffffffu : (1u << size) - 1;
     const unsigned int block = thread_block::size(), warp = thread_block::thread_rank() / 32 * 32;
     const unsigned int there = block - warp >= 32 ? 0xffffffffu : (1u << (block - warp)) - 1;
@@ -126,23 +136,23 @@ class coalesced_group : public lane_group {
  public:
   explicit coalesced_group(unsigned int mask, unsigned int rank = 0, unsigned int groups = 1)
       : lane_group(mask), rank_(rank), groups_(groups) {}
-  unsigned int meta_group_rank() const { return rank_; }
-  unsigned int meta_group_size() const { return groups_; }
+  __forceinline__ unsigned int meta_group_rank() const { return rank_; }
+  __forceinline__ unsigned int meta_group_size() const { return groups_; }
   // As on a GPU, a number that the group does not have is lane 31, which may take no part.
   template <typename T>
-  T shfl(T value, int rank) const {
+  __forceinline__ T shfl(T value, int rank) const {
     return from_lane(value, static_cast<unsigned int>(rank) < size() ? lane_of(rank) : 31);
   }
 
  private:
   unsigned int rank_, groups_;  // of the groups into which the lanes were parted
 };
-inline coalesced_group coalesced_threads(int line = __builtin_LINE(), int column = 0) {
+__forceinline__ coalesced_group coalesced_threads(int line = __builtin_LINE(), int column = 0) {
   return coalesced_group(__activemask(line, column));
 }
 
 template <typename Label>
-coalesced_group lane_group::parted(Label label, bool by_answer) const {
+__forceinline__ coalesced_group lane_group::parted(Label label, bool by_answer) const {
   const unsigned int same = __match_any_sync(mask_, label);
   if (by_answer) return coalesced_group(same, label ? 1 : 0, 2);
   const unsigned int first = same & (~same + 1);
@@ -151,74 +161,83 @@ coalesced_group lane_group::parted(Label label, bool by_answer) const {
 }
 // Those of the group's lanes that have the same label, or the same answer.
 template <typename Label>
-inline coalesced_group labeled_partition(const lane_group& group, Label label) {
+__forceinline__ coalesced_group labeled_partition(const lane_group& group, Label label) {
   return group.parted(label);
 }
-inline coalesced_group binary_partition(const lane_group& group, bool is) { return group.parted(is, true); }
+__forceinline__ coalesced_group binary_partition(const lane_group& group, bool is) {
+  return group.parted(is, true);
+}
 
 template <unsigned int Size, typename Parent = void>
 class thread_block_tile : public lane_group {
  public:
   static_assert(Size <= 32 && (Size & (Size - 1)) == 0, "the host has tiles of 1, 2, 4, 8, 16 or 32 threads");
-  thread_block_tile() : lane_group(tile_mask(Size)) {}
+  __forceinline__ thread_block_tile() : lane_group(tile_mask(Size)) {}
   template <typename Other>
-  thread_block_tile(const thread_block_tile<Size, Other>& same) : lane_group(same) {}
+  __forceinline__ thread_block_tile(const thread_block_tile<Size, Other>& same) : lane_group(same) {}
   static constexpr unsigned int size() { return Size; }
   static constexpr unsigned int num_threads() { return Size; }
-  static unsigned int meta_group_rank() { return thread_block::thread_rank() / Size; }
-  static unsigned int meta_group_size() { return (thread_block::size() + Size - 1) / Size; }
+  __forceinline__ static unsigned int meta_group_rank() { return thread_block::thread_rank() / Size; }
+  __forceinline__ static unsigned int meta_group_size() { return (thread_block::size() + Size - 1) / Size; }
 };
 
 // Any of the above.
 class thread_group : public lane_group {
  public:
-  thread_group(const thread_block&) : block_(true) {}
-  thread_group(const lane_group& lanes) : lane_group(lanes) {}
-  void sync(int line = __builtin_LINE()) const { block_ ? thread_block::sync(line) : lane_group::sync(); }
-  unsigned int size() const { return block_ ? thread_block::size() : lane_group::size(); }
-  unsigned int num_threads() const { return size(); }
-  unsigned int thread_rank() const {
+  __forceinline__ thread_group(const thread_block&) : block_(true) {}
+  __forceinline__ thread_group(const lane_group& lanes) : lane_group(lanes) {}
+  __forceinline__ void sync(int line = __builtin_LINE()) const {
+    block_ ? thread_block::sync(line) : lane_group::sync();
+  }
+  __forceinline__ unsigned int size() const { return block_ ? thread_block::size() : lane_group::size(); }
+  __forceinline__ unsigned int num_threads() const { return size(); }
+  __forceinline__ unsigned int thread_rank() const {
     return block_ ? thread_block::thread_rank() : lane_group::thread_rank();
   }
-  static thread_group tile(unsigned int size) { return lane_group(tile_mask(size)); }
+  __forceinline__ thread_group tile(unsigned int size) const {
+    return lane_group(block_ ? tile_mask(size) : part(size));
+  }
 
  private:
   bool block_ = false;
 };
 
 template <unsigned int Size, typename Parent>
-inline thread_block_tile<Size, Parent> tiled_partition(const Parent&) {
+__forceinline__ thread_block_tile<Size, Parent> tiled_partition(const Parent&) {
   return {};
 }
-inline thread_group tiled_partition(const thread_block&, unsigned int size) {
-  return thread_group::tile(size);
+__forceinline__ thread_group tiled_partition(const thread_group& group, unsigned int size) {
+  return group.tile(size);
+}
+__forceinline__ coalesced_group tiled_partition(const coalesced_group& group, unsigned int size) {
+  return coalesced_group(group.part(size), group.thread_rank() / size, (group.size() + size - 1) / size);
 }
 
 template <typename Group>
-inline void sync(const Group& group, int line = __builtin_LINE()) {
+__forceinline__ void sync(const Group& group, int line = __builtin_LINE()) {
   if constexpr (std::is_base_of<lane_group, Group>::value && !std::is_same<thread_group, Group>::value)
     group.sync();
   else
     group.sync(line);
 }
 template <typename Group>
-inline void synchronize(const Group& group, int line = __builtin_LINE()) {
+__forceinline__ void synchronize(const Group& group, int line = __builtin_LINE()) {
   sync(group, line);
 }
 
 // ------------------------------------------------------------------- reduce.h, scan.h, memcpy_async.h
 
-#define CAFFE_HOST_OPERATION(name, expression)          \
-  template <typename T = void>                          \
-  struct name {                                         \
-    T operator()(T a, T b) const { return expression; } \
-  };                                                    \
-  template <>                                           \
-  struct name<void> {                                   \
-    template <typename T>                               \
-    T operator()(T a, T b) const {                      \
-      return expression;                                \
-    }                                                   \
+#define CAFFE_HOST_OPERATION(name, expression)                          \
+  template <typename T = void>                                          \
+  struct name {                                                         \
+    __forceinline__ T operator()(T a, T b) const { return expression; } \
+  };                                                                    \
+  template <>                                                           \
+  struct name<void> {                                                   \
+    template <typename T>                                               \
+    __forceinline__ T operator()(T a, T b) const {                      \
+      return expression;                                                \
+    }                                                                   \
   };
 CAFFE_HOST_OPERATION(plus, a + b)
 CAFFE_HOST_OPERATION(less, b < a ? b : a)
@@ -230,7 +249,7 @@ CAFFE_HOST_OPERATION(bit_xor, a ^ b)
 
 // merge(...) of all values, by halves, as a GPU's butterfly does for tiles; in order for other groups.
 template <typename Group, typename T, typename Merge>
-inline T reduce(const Group& group, T value, Merge&& merge) {
+__forceinline__ T reduce(const Group& group, T value, Merge&& merge) {
   const unsigned int size = group.size();
   if ((size & (size - 1)) == 0) {
     for (unsigned int by = size / 2; by; by /= 2) value = merge(value, group.shfl_xor(value, by));
@@ -241,7 +260,7 @@ inline T reduce(const Group& group, T value, Merge&& merge) {
   return result;
 }
 template <typename Group, typename T, typename Merge = plus<>>
-inline T inclusive_scan(const Group& group, T value, Merge&& merge = {}) {
+__forceinline__ T inclusive_scan(const Group& group, T value, Merge&& merge = {}) {
   for (unsigned int by = 1; by < group.size(); by *= 2) {
     const T before = group.shfl_up(value, by);
     if (group.thread_rank() >= by) value = merge(before, value);
@@ -249,14 +268,14 @@ inline T inclusive_scan(const Group& group, T value, Merge&& merge = {}) {
   return value;
 }
 template <typename Group, typename T, typename Merge = plus<>>
-inline T exclusive_scan(const Group& group, T value, Merge&& merge = {}) {
+__forceinline__ T exclusive_scan(const Group& group, T value, Merge&& merge = {}) {
   const T before = group.shfl_up(inclusive_scan(group, value, merge), 1);
   return group.thread_rank() ? before : T();
 }
 
 // Each thread of the group copies a part. A copy to shared memory is done when it is waited for.
 template <typename Group>
-inline void memcpy_async(const Group& group, void* to, const void* from, size_t bytes) {
+__forceinline__ void memcpy_async(const Group& group, void* to, const void* from, size_t bytes) {
   char* const target = static_cast<char*>(to);
   const char* const source = static_cast<const char*>(from);
   const uintptr_t both = reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from) | bytes;
@@ -272,12 +291,12 @@ inline void memcpy_async(const Group& group, void* to, const void* from, size_t 
 }
 // The groups of copies that are not the last kLater ones are done, and visible to the group.
 template <unsigned kLater, typename Group>
-inline void wait_prior(const Group& group, int line = __builtin_LINE()) {
+__forceinline__ void wait_prior(const Group& group, int line = __builtin_LINE()) {
   cuda_host::async_wait(kLater);
   sync(group, line);
 }
 template <typename Group>
-inline void wait(const Group& group, int line = __builtin_LINE()) {
+__forceinline__ void wait(const Group& group, int line = __builtin_LINE()) {
   cuda_host::async_wait(-1);
   sync(group, line);
 }

@@ -67,6 +67,10 @@ int multiprocessor_count();
 // Set the most dynamic shared memory that all later launches may have.
 cudaError_t allow_shared_bytes(int bytes);
 bool is_too_much_shared(int bytes);
+// Memory of the host's, or of a GPU's. To free what is not there, or no longer, is an error, as in CUDA.
+enum MemoryKind { kDeviceMemory, kHostMemory, kManagedMemory };
+void* make_memory(size_t bytes, MemoryKind kind);
+cudaError_t free_memory(void* memory, bool of_host);
 // End the kernel: this code is only for a GPU. `why` begins with its file and line.
 [[noreturn]] void refuse(const char* why);
 #ifdef CAFFE_HOST_RACES  // what the host made, wrote and freed, for reads of memory that nobody wrote
@@ -243,20 +247,17 @@ inline cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int byte
 // Memory that the host may write, too.
 template <typename T>
 inline cudaError_t cudaMallocHost(T** pointer, size_t bytes, unsigned = 0) {
-  *pointer = static_cast<T*>(malloc(bytes ? bytes : 1));
+  *pointer = static_cast<T*>(cuda_host::make_memory(bytes, cuda_host::kHostMemory));
   return *pointer ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 template <typename T>
 inline cudaError_t cudaMalloc(T** pointer, size_t bytes) {
-  const cudaError_t error = cudaMallocHost(pointer, bytes);
+  *pointer = static_cast<T*>(cuda_host::make_memory(bytes, cuda_host::kDeviceMemory));
   if (*pointer) cuda_host::memory_made(*pointer, bytes);
-  return error;
+  return *pointer ? cudaSuccess : cudaErrorMemoryAllocation;
 }
-inline cudaError_t cudaFree(void* pointer) {
-  cuda_host::memory_freed(pointer);
-  return free(pointer), cudaSuccess;
-}
-inline cudaError_t cudaFreeHost(void* pointer) { return cudaFree(pointer); }
+inline cudaError_t cudaFree(void* pointer) { return cuda_host::free_memory(pointer, false); }
+inline cudaError_t cudaFreeHost(void* pointer) { return cuda_host::free_memory(pointer, true); }
 
 inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind = cudaMemcpyDefault) {
   cuda_host::memory_set(to, bytes, from);
@@ -393,9 +394,9 @@ enum cudaFuncCache {
 };
 template <typename T>
 inline cudaError_t cudaMallocManaged(T** pointer, size_t bytes, unsigned = cudaMemAttachGlobal) {
-  const cudaError_t error = cudaMallocHost(pointer, bytes);
+  *pointer = static_cast<T*>(cuda_host::make_memory(bytes, cuda_host::kManagedMemory));
   if (*pointer) memset(*pointer, 0, bytes);  // as a new page is
-  return error;
+  return *pointer ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 template <typename T>
 inline cudaError_t cudaHostAlloc(T** pointer, size_t bytes, unsigned) {

@@ -1,9 +1,9 @@
-"""Choose the tests that only `python test.py --all` runs, and write tests/long.txt.
+"""Choose the tests that only `python3 test.py --all` runs, and write tests/long.txt.
 
     pip install coverage
     python -m lab.long_tests record folder           what each test runs, in some 20 minutes
-    python test.py -q --durations=0 --durations-min=0.02 --all > all.log
-    python test.py -q --durations=0 --durations-min=0.02 > part.log
+    python3 test.py -q --durations=0 --durations-min=0.02 --all > all.log
+    python3 test.py -q --durations=0 --durations-min=0.02 > part.log
     python -m lab.long_tests choose folder all.log part.log
 
 Tests of at most --short seconds stay, the quickest of each file, and those of KEPT. Then comes, again and again, the
@@ -19,7 +19,7 @@ import sqlite3
 import subprocess
 import sys
 import sysconfig
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -64,6 +64,8 @@ LONG = (
     "tests/test_setup.py::test_two_distributions_never_write_one_file",
     "tests/test_walls.py::test_nets_run_without_the_toolkit",
 )
+# A smaller share of a test's cases is no reason to name it.
+FEW = 0.25
 DURATION = re.compile(r"^([\d.]+)s (?:call|setup|teardown) +(\S.*)$", re.M)
 # The package and the tools, where they lie or are installed; not what a cache has of somebody's kernels.
 OURS = re.compile(
@@ -165,15 +167,13 @@ def chosen(
 
 
 def as_text(out: Iterable[str], tests: Iterable[str]) -> str:
-    """A line for each test; one for all cases of a test, if all stay out."""
-    cases: dict[str, set[str]] = defaultdict(set)
-    for test in {*tests, *out}:
-        cases[test.partition("[")[0]].add(test)
-    gone = set(out)
-    return (
-        "\n".join(sorted({t.partition("[")[0] if cases[t.partition("[")[0]] <= gone else t for t in gone}))
-        + "\n"
-    )
+    """A line for each test without its parameters, with the number of its cases that stay, if some do.
+
+    A test of which few cases are long stays: its name with a number would leave out other cases.
+    """
+    cases, gone = (Counter(test.partition("[")[0] for test in some) for some in ({*tests, *out}, {*out}))
+    stay = {name: cases[name] - count for name, count in gone.items() if count >= FEW * cases[name]}
+    return "".join(f"{name} {number}\n" if number else f"{name}\n" for name, number in sorted(stay.items()))
 
 
 def main() -> int:

@@ -17,6 +17,7 @@
 //
 // An assert, an exit or a signal while a kernel runs ends only the launch, with an error (way_out.h, host_signals.h).
 #undef _FORTIFY_SOURCE  // it reports a jump to another stack as an error
+#include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -38,6 +39,7 @@
 #include "host/cuda_runtime.h"
 #include "host_context.h"
 #include "host_copies.h"
+#include "host_memory.h"
 #include "host_races.h"
 #include "host_shared.h"
 #include "host_signals.h"
@@ -73,6 +75,7 @@ namespace {
 
 constexpr int64_t kMaxThreadsPerBlock = 1024;
 constexpr int64_t kPartElements = 1 << 15;  // kRange: large beside a call, small enough to balance
+constexpr int64_t kStridesParts = 16;       // kStrides: of a range whose length only the kernel knows
 constexpr int64_t kBlocksThreads = 4096;    // kBlocks: threads of one call, or more of a large grid,
 constexpr int64_t kBlocksParts = 64;        // of which each host thread gets so many calls
 constexpr double kThreadPaysOff = 100e-6;   // seconds of work for which one more host thread pays
@@ -152,6 +155,23 @@ struct Warp {
   uint64_t published[32] = {};
 };
 
+// Find this library's thread-local variables, of which a kernel's threadIdx is one.
+struct Variables {
+  const char* first = nullptr;
+  const char* last = nullptr;
+  bool has(const void* memory) const { return memory >= first && memory < last; }
+};
+int find_variables(dl_phdr_info* info, size_t, void* into) {
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const char* const begin = static_cast<const char*>(info->dlpi_tls_data);
+    const Variables found{begin, begin + info->dlpi_phdr[i].p_memsz};
+    if (info->dlpi_phdr[i].p_type != PT_TLS || !begin || !found.has(&threadIdx)) continue;
+    *static_cast<Variables*>(into) = found;
+    return 1;
+  }
+  return 0;
+}
+
 // Runs one block at a time on this host thread.
 class BlockRunner {
  public:
@@ -163,9 +183,9 @@ class BlockRunner {
   void run_blocks(const Kernel& kernel, int64_t first, int64_t last);
   void abandon();
   int block_barrier(int predicate, Place place, const void* caller = nullptr);
-  void warp_barrier(unsigned int mask, bool orders_memory = false);
+  void warp_barrier(unsigned int mask, const void* caller, bool orders_memory = false);
   uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source, const void* caller);
-  unsigned int warp_ballot(unsigned int mask, int predicate);
+  unsigned int warp_ballot(unsigned int mask, int predicate, const void* caller);
   unsigned int active_lanes(Place place);
   void warp_together(unsigned int mask, void* own, WarpWork work, const char* what);
   AsyncCopies& copies() { return current_->copies; }
@@ -177,8 +197,13 @@ class BlockRunner {
     if (current_ && !current_->calls.empty()) current_->calls.pop_back();
   }
   void spin();
-  void grid_barrier(Place place);
+  void grid_barrier(Place place, const void* caller);
   bool is_cooperative() const { return kernel_->launch.cooperative; }
+  // Is it the block's memory: dynamic, or this host thread's copy of a variable?
+  bool is_shared(const void* memory) {
+    if (!variables_.first) dl_iterate_phdr(&find_variables, &variables_);
+    return variables_.has(memory) || shared_.has(memory);
+  }
   void* shared_bytes() { return shared_.begin(); }
   size_t shared_size() const { return kernel_ ? kernel_->launch.shared_bytes : 0; }
   void begin_code();
@@ -199,7 +224,7 @@ class BlockRunner {
   bool release_warp_barriers();
   bool release_active_masks();
   bool release_named_barriers();
-  void meet(unsigned int mask, uint64_t value, int source);
+  void meet(unsigned int mask, uint64_t value, int source, const void* caller);
   static void exchange(Fiber& fiber, const Warp& its);
   void work_together(Fiber& first);
   bool resume_spinning();
@@ -238,6 +263,7 @@ class BlockRunner {
   char* stacks_ = nullptr;
   std::exception_ptr thrown_;
   SharedMemory shared_;
+  Variables variables_;
 #if defined(__SANITIZE_ADDRESS__)
   void* scheduler_fake_stack_ = nullptr;
   const void* scheduler_stack_ = nullptr;
@@ -508,9 +534,10 @@ void BlockRunner::release_block_barrier() {
   resume_ready();
 }
 
-void BlockRunner::warp_barrier(unsigned int mask, bool orders_memory) {
+void BlockRunner::warp_barrier(unsigned int mask, const void* caller, bool orders_memory) {
   end_code();
   check_waits("__syncwarp()");
+  if (!(mask >> current_->id % 32 & 1u)) race_finder.not_in_mask(mask, caller);
   warp().wait_for[current_->id % 32] = current_->waits_for = mask;
   current_->orders_memory = orders_memory;
   parked_.push_back(current_);
@@ -614,16 +641,16 @@ void BlockRunner::warp_together(unsigned int mask, void* own, WarpWork work, con
     fail(*kernel_, std::string(what) + " needs all 32 lanes, and some have returned or are not there");
   warp().published[current_->id % 32] = reinterpret_cast<uintptr_t>(own);
   current_->work = work;
-  warp_barrier(mask);
+  warp_barrier(mask, nullptr);
 }
 
 // Give a value to the other lanes, and wait for theirs.
-void BlockRunner::meet(unsigned int mask, uint64_t value, int source) {
+void BlockRunner::meet(unsigned int mask, uint64_t value, int source, const void* caller) {
   check_waits("a shuffle or a vote");
   Fiber* const fiber = current_;
   warp().published[fiber->id % 32] = fiber->value = value;
   fiber->source = source;
-  warp_barrier(mask);
+  warp_barrier(mask, caller);
   fiber->source = kNoLane;
 }
 
@@ -642,13 +669,13 @@ void BlockRunner::exchange(Fiber& fiber, const Warp& its) {
 }
 
 uint64_t BlockRunner::warp_exchange(unsigned int mask, uint64_t bits, int source, const void* caller) {
-  meet(mask, bits, source & 31);
+  meet(mask, bits, source & 31, caller);
   if (current_->from_nobody) race_finder.read_from_no_lane(source & 31, caller);
   return current_->value;
 }
 
-unsigned int BlockRunner::warp_ballot(unsigned int mask, int predicate) {
-  meet(mask, predicate != 0, kAllLanes);
+unsigned int BlockRunner::warp_ballot(unsigned int mask, int predicate, const void* caller) {
+  meet(mask, predicate != 0, kAllLanes, caller);
   return static_cast<unsigned int>(current_->value);
 }
 
@@ -930,11 +957,11 @@ void BlockRunner::goes_on() {
 }
 
 // Wait for all blocks of the grid. Thread 0 waits for its block.
-void BlockRunner::grid_barrier(Place place) {
+void BlockRunner::grid_barrier(Place place, const void* caller) {
   if (!kernel_->launch.cooperative || !team)
     fail(*kernel_, "this_grid().sync() at " + text_of(place) +
                        " needs a cooperative launch (cudaLaunchCooperativeKernel)");
-  block_barrier(0, place);
+  block_barrier(0, place, caller);
   if (current_->id == 0) {
     const int64_t blocks = int64_t(gridDim.x) * gridDim.y * gridDim.z, barrier = team->grid_barriers;
     const bool comes_last = ++team->at_grid_barrier == blocks;
@@ -950,7 +977,7 @@ void BlockRunner::grid_barrier(Place place) {
     }
     if (!comes_last) race_finder.grid_barrier(false);
   }
-  block_barrier(0, place);
+  block_barrier(0, place, caller);
 }
 
 }  // namespace
@@ -967,6 +994,14 @@ cudaError_t last_error(bool clear) {
   const cudaError_t error = pending_error;
   if (clear) pending_error = cudaSuccess;
   return error;
+}
+
+void* make_memory(size_t bytes, MemoryKind kind) { return Allocations::all().make(bytes, kind); }
+cudaError_t free_memory(void* memory, bool of_host) {
+  if (!memory) return cudaSuccess;
+  if (!Allocations::all().free(memory, of_host)) return pending_error = cudaErrorInvalidValue;
+  memory_freed(memory);
+  return cudaSuccess;
 }
 
 void trap() {
@@ -1107,8 +1142,10 @@ Allowing::~Allowing() { allowed = -1; }
 void run_grid(Mode mode, const char* name, void (*call)(const void*), const void* body, size_t body_bytes) {
   Kernel kernel{name, call, body, next_launch};
   launch(kernel, body_bytes, [&](dim3 grid, int64_t blocks, int64_t threads) {
-    if (mode == kRange && !RaceFinder::kOn) {
-      const int64_t count = std::max<int64_t>(1, blocks * threads / kPartElements);
+    if ((mode == kRange || mode == kStrides) && !RaceFinder::kOn) {
+      // A grid that strides has any size.
+      const int64_t least = mode == kStrides ? kStridesParts : 1;
+      const int64_t count = std::max<int64_t>(least, blocks * threads / kPartElements);
       const auto run_part = [&](int64_t index) {
         part = Part{index, count};
         in_kernel = true;
@@ -1140,6 +1177,28 @@ void run_blocks(const char* name, void (*call)(const void*, int64_t, int64_t), c
   });
 }
 
+void run_warps(const char* name, void (*call_blocks)(const void*, int64_t, int64_t), const void* body,
+               void (*call)(const void*), const void* threads, size_t threads_bytes) {
+  if (const int bytes = allowed; bytes >= 0) {  // both may use this much shared memory
+    run_grid(kThreads, name, call, threads, threads_bytes);
+    allowed = bytes;
+  }
+  if (next_launch.block.x % 32 == 0 || allowed >= 0)
+    run_blocks(name, call_blocks, body);
+  else
+    run_grid(kThreads, name, call, threads, threads_bytes);
+}
+
+void run_either(const char* name, int axes, void (*call)(const void*), const void* body,
+                void (*call_blocks)(const void*, int64_t, int64_t), const void* blocks_body) {
+  const dim3 grid = next_launch.grid, block = next_launch.block;
+  const bool deep = grid.z * block.z != 1, high = grid.y * block.y != 1;
+  if (deep || (high && axes < 2))
+    run_blocks(name, call_blocks, blocks_body);
+  else
+    run_grid(kStrides, name, call, body, 0);
+}
+
 void* dynamic_shared_bytes() { return runner().shared_bytes(); }
 
 void note_fault(int number, uintptr_t code, const void* memory) {
@@ -1159,17 +1218,29 @@ int lane() {
 int block_barrier(int predicate, Place place) {
   return runner().block_barrier(predicate, place, __builtin_return_address(0));
 }
-void warp_barrier(unsigned int mask) { runner().warp_barrier(mask, true); }
+void warp_barrier(unsigned int mask) { runner().warp_barrier(mask, __builtin_return_address(0), true); }
 unsigned int active_lanes(Place place) { return runner().active_lanes(place); }
+void meet_lanes(const volatile void* memory, int line, int column) {
+  if (runner().is_shared(const_cast<const void*>(memory))) runner().active_lanes({line, column});
+}
 void enter(Place call) { runner().enter(call); }
 void leave() { runner().leave(); }
-void grid_barrier(Place place) { runner().grid_barrier(place); }
+void grid_barrier(Place place) { runner().grid_barrier(place, __builtin_return_address(0)); }
 bool is_cooperative() { return runner().is_cooperative(); }
 void spin() { runner().spin(); }
 #ifdef CAFFE_HOST_RACES
 bool may_spin() {
   if (++spins % 1024 == 0) spin();
   return true;
+}
+bool may_wait() {
+  may_spin();
+  race_finder.waits(true);
+  return true;
+}
+bool waited(bool is) {
+  race_finder.waits(false);
+  return is;
 }
 void memory_made(const void* memory, size_t bytes) { RaceFinder::made(memory, bytes); }
 void memory_set(const void* memory, size_t bytes, const void* from) { RaceFinder::set(memory, bytes, from); }
@@ -1216,17 +1287,13 @@ char* shared_pointer(uint32_t address) {
   if (distance > -(1 << 20) && distance < 1 << 20) return own_variable + distance;
   return dynamic + static_cast<int32_t>(offset);  // outside, where the guard is
 }
-bool is_shared(const void* memory) {
-  BlockRunner& own = runner();
-  const uintptr_t at = reinterpret_cast<uintptr_t>(memory);
-  const uintptr_t dynamic = reinterpret_cast<uintptr_t>(own.shared_bytes()),
-                  variable = reinterpret_cast<uintptr_t>(&threadIdx);
-  return at - dynamic < own.shared_size() || at - variable + (1 << 20) < 2 << 20;
-}
+bool is_shared(const void* memory) { return runner().is_shared(memory); }
 uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source) {
   return runner().warp_exchange(mask, bits, source, __builtin_return_address(0));
 }
-unsigned int warp_ballot(unsigned int mask, int predicate) { return runner().warp_ballot(mask, predicate); }
+unsigned int warp_ballot(unsigned int mask, int predicate) {
+  return runner().warp_ballot(mask, predicate, __builtin_return_address(0));
+}
 
 }  // namespace cuda_host
 

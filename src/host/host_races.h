@@ -8,10 +8,12 @@
 //
 //   a thread of its block, if a __syncthreads() lies between them;
 //   a thread of its warp, also if a __syncwarp() with both lanes in its mask lies between them;
-//   another thread, if that thread then called a fence and an atomic operation, and this one has since used an atomic
-//   operation on the same memory. (Blocks find out in this way which one is last.) The fence may lie before a barrier of
-//   the block, and the atomic operation, of one thread, behind it. __threadfence_block() and
-//   atomicX_block() order threads of one block only. Who takes a lock, by atomicCAS or atomicExch, needs a fence then.
+//   another thread, if that thread then called a fence and made a strong access, and this one has since made a strong
+//   access of the same memory, and then called a fence. Strong are atomic operations and volatile accesses. The first
+//   fence may lie before a barrier of the block or of the warp, and the strong access, of one thread, behind it; the
+//   second one behind a barrier, too. Who changes the value by arithmetic, such as atomicAdd(&count, 1), needs no second
+//   fence: blocks find out in this way which one is last. __threadfence_block() and atomicX_block() order threads of one
+//   block only.
 //
 // So the result does not depend on the order in which the launcher runs the threads. One thing does: who takes a lock
 // last is not seen to be late. A second run, with CAFFE_RACES_BACKWARDS, starts with the last thread.
@@ -21,9 +23,13 @@
 //
 // These are no races: two atomic operations, unless they are for two blocks only; a plain read of what others change by
 // atomics, if the thread then changes it by an atomic, too (loops of atomicCAS begin so), or if it is volatile; a write
-// of the value that is there. Threads do not share their stacks, and blocks do not share shared memory.
+// of the value that is there; a volatile read that waits for a volatile write: it is in the condition of a loop, or a
+// fence follows before its thread writes. All other volatile reads race with volatile writes: code that trusts in the
+// lock step of a warp is of these, and code without its barrier. Threads do not share their stacks, and blocks do not
+// share shared memory.
 //
-// Four more mistakes are told: a read of memory of cudaMalloc() or of shared memory that nothing has written; a write to
+// More mistakes are told: a shuffle, a vote or a barrier of a warp whose mask does not name the caller, or a value of a lane
+// that takes no part; a read of memory of cudaMalloc() or of shared memory that nothing has written; a write to
 // a __constant__ variable; a barrier that threads of the block skip because they have ended; a fault.
 //
 // Settings: CAFFE_RACES names the log, CAFFE_RACES_MEGABYTES is the most memory of the shadow (2048), CAFFE_RACES_BLOCKS
@@ -53,9 +59,11 @@ struct RaceFinder {
   void begin_warp_barrier() {}
   void warp_barrier(int, unsigned int) {}
   void fence() {}
+  void waits(bool) {}
   void read_from_no_lane(int, const void*) {}
   void copy_begins(const void*, const void*, size_t, size_t, const void*) {}
   void copy_ends(const void*, const void*, size_t, size_t, const void*) {}
+  void not_in_mask(unsigned int, const void*) {}
   void thread_ended(int) {}
   void barrier_skipped(int, int, const void*) {}
   void fault(const void*, const char*) {}
@@ -141,11 +149,17 @@ class RaceFinder : Order {
   void fence(bool block_only = false) {
     if (running_) Order::fence(block_only);
   }
+  // A fence that is part of an atomic operation: of its scope.
+  void fence_here() { fence(block_only_); }
+  // This thread is in the condition of a loop that waits, or no longer.
+  void waits(bool is_on) {
+    if (running_) threads_[thread_].waits = is_on;
+  }
   void thread_ended(int thread) {
     Thread& own = threads_[thread];
     own.ended = true;
-    for (const auto& [first, second] : own.doubtful) report(kThenRead, first, second);
-    own.doubtful.clear();
+    report_all(own.doubtful);
+    report_all(own.unfenced_reads);
   }
   // A barrier of the block is at `pc`, and one of its threads has ended before.
   void barrier_skipped(int waits, int ended, const void* pc) {
@@ -202,7 +216,11 @@ class RaceFinder : Order {
     access(from, given, kRead, pc);
     access(to, bytes, kWrite, pc);
   }
-
+  // A shuffle, vote or barrier of this thread, called at `pc`, has a mask without the thread.
+  void not_in_mask(unsigned int mask, const void* pc) {
+    tell("lane", offset_of(pc), "lane %d calls with the mask %#x, which does not name it", thread_ % 32,
+         mask);
+  }
   // A shuffle of this thread, called at `pc`, reads from a lane that takes no part in it.
   void read_from_no_lane(int lane, const void* pc) {
     pause();
@@ -213,25 +231,32 @@ class RaceFinder : Order {
   }
 
   // `of_copy`: of a structure's, for whose write the compiler calls first, then for its read, and which then takes place.
-  void access(const void* memory, size_t bytes, Kind kind, const void* pc, bool takes_lock = false,
+  void access(const void* memory, size_t bytes, Kind kind, const void* pc, bool at_once = false,
               bool of_copy = false) {
     if (!running_ || !bytes || stacks_.has(memory) ||
         (bytes == 1 && library_.is_guard(static_shared_, memory)))
       return;
     running_ = false;  // the functions of the standard library that are called here may be instrumented
     if (!watched_) {
-      if (kind >= kAtomicRead) synchronize(memory, kind, takes_lock);
+      if (is_strong(kind)) synchronize(memory, is_shared(memory), kind, at_once);
       running_ = true;
       return;
     }
     ++accesses_;
     if (kind != kRead || !of_copy || !pending_.of_copy) settle();
     place_ = offset_of(pc);
-    if (kind >= kAtomicRead) synchronize(memory, kind, takes_lock);
-    const bool shared = dynamic_shared_.has(memory) || static_shared_.has(memory);
-    Access own{memory, bytes, shared, kind, {own_number(), now_, place_}};
+    const bool shared = is_shared(memory);
+    Thread& its = threads_[thread_];
+    const bool is_late = kind != kAtomic || !at_once || comes_later(memory, bytes, shared);
+    if (is_strong(kind)) synchronize(memory, shared, kind, at_once);
+    if (!is_strong(kind) || is_changing(kind)) its.is_fresh = false;
+    const uint32_t marks = (is_strong(kind) ? kStrong : 0) | (its.waits ? kWaits : 0);
+    Access own{memory, bytes, shared, kind, {own_number(), now_, place_ | marks}};
+    if (std::exchange(ticks_, false)) ++now_;
+    own.is_late = is_late;
     own.is_first = is_first(own);
-    if (constants().has(memory) && (kind == kWrite || kind >= kAtomic))
+    if (is_changing(kind)) its.wrote = own.by.time, report_all(its.unfenced_reads);
+    if (constants().has(memory) && is_changing(kind))
       tell("constant", place_, "writes a __constant__ variable, which only the host may");
     bool told = false;
     if (const Stamp* const copy = shared ? copying_.find(memory, bytes) : nullptr) {
@@ -239,8 +264,8 @@ class RaceFinder : Order {
       report(kind == kWrite ? kUnderWayWritten : kUnderWayRead, *copy, own);
     }
     for_cells(own, [&](Cell& cell) { told = check(cell, own, told); });
-    if (kind == kWrite && !shared) threads_[thread_].unfenced = true;
-    if (kind == kWrite) {  // last, because the memory may not be there
+    if (kind == kWrite && !shared) its.unfenced = true;
+    if (is_store(kind)) {  // last, because the memory may not be there
       pending_.bytes = std::min(bytes, sizeof pending_.before);
       const volatile unsigned char* from = static_cast<const unsigned char*>(memory);
       for (size_t i = 0; i < pending_.bytes; ++i) pending_.before[i] = from[i];
@@ -266,6 +291,7 @@ class RaceFinder : Order {
     Access write{};
     const char* what = nullptr;
     Stamp first;
+    std::vector<Stamp> readers;  // strong ones, which race with it if no fence follows
     bool again = false, of_copy = false;
     size_t bytes = 0;
     unsigned char before[64];
@@ -284,8 +310,9 @@ class RaceFinder : Order {
       "written by an asynchronous copy that nothing has waited for, then read";
   static constexpr const char* kUnderWayWritten =
       "written by an asynchronous copy that nothing has waited for, then written";
-  static constexpr const char* kThenRead = "changed atomically, then read";
-
+  bool is_shared(const void* memory) const {
+    return dynamic_shared_.has(memory) || static_shared_.has(memory);
+  }
   Warps warps() const { return {block_threads_}; }
   template <typename Visit>
   void for_cells(const Access& own, const Visit& visit) {
@@ -294,33 +321,85 @@ class RaceFinder : Order {
 
   // Note the access in a cell. Returns whether it has been told to race; one report is enough for all its cells.
   bool check(Cell& cell, const Access& own, bool told) {
-    const bool is_write = own.kind == kWrite, is_read = own.kind == kRead || own.kind == kVolatileRead;
+    const bool is_read = own.kind == kRead || own.kind == kVolatileRead;
     const auto tell = [&](const Stamp& before, const char* what) {
       if (told || ordered(before, own.shared)) return;
       told = true;
-      if (is_write)
+      if (is_store(own.kind))
         pending_.what = what, pending_.first = before;
       else
         report(what, before, own);
     };
-    if (is_write) {
-      pending_.again |= cell.write.thread == own.by.thread;
-      warps().for_readers(cell, [&](const Stamp& read, bool wrote) {
-        tell(read, wrote ? "written twice" : "read, then written");
-      });
-      if (cell.rare) tell(cell.rare->atomic, "changed atomically, then written");
-      tell(cell.write, "written twice");
+    if (is_store(own.kind)) {
+      check_store(cell, own, tell);
     } else if (is_read) {
-      if (!ordered(cell.write, own.shared) && !has_written_the_same(cell))
-        tell(cell.write, "written, then read");
+      if (!ordered(cell.write, own.shared) && !has_written_the_same(cell)) {
+        if (own.kind == kRead || !cell.write.has(kStrong))
+          tell(cell.write, kThenRead);
+        else if (!own.by.has(kWaits))
+          doubt(threads_[thread_].unfenced_reads, {cell.write, own, kThenRead});
+      }
       if (own.kind == kRead && cell.rare && !told && !ordered(cell.rare->atomic, own.shared))
-        threads_[thread_].doubtful.push_back({cell.rare->atomic, own});
+        threads_[thread_].doubtful.push_back({cell.rare->atomic, own, "changed atomically, then read"});
       note_reader(cell, own, 0);
     } else {
-      tell(cell.write, "written, then changed atomically");
+      if (!cell.write.has(kStrong)) tell(cell.write, "written, then changed atomically");
+      if (!own.is_late && !told) report("written, then changed atomically", cell.write, own), told = true;
       if (own.kind != kAtomicRead) change_atomically(cell, own, tell);
     }
     return told;
+  }
+  static constexpr const char* kThenRead = "written, then read";
+
+  template <typename Tell>
+  void check_store(const Cell& cell, const Access& own, const Tell& tell) {
+    const bool is_strong = own.kind == kVolatileWrite;
+    pending_.again |= cell.write.thread == own.by.thread;
+    warps().for_readers(cell, [&](const Stamp& read, bool wrote) {
+      if (!wrote && is_strong && read.has(kStrong)) {
+        if (!read.has(kWaits) && !ordered(read, own.shared)) pending_.readers.push_back(read);
+      } else {
+        tell(read, wrote ? "written twice" : "read, then written");
+      }
+    });
+    if (cell.rare) {
+      tell(cell.rare->atomic, "changed atomically, then written");
+      if (!is_strong) tell(cell.rare->same, "changed atomically, then written");
+    }
+    // Who has read the other's value comes later.
+    if (!is_strong || !cell.write.has(kStrong) || !has_read(cell)) tell(cell.write, "written twice");
+  }
+  // Arithmetic does not wait for another's volatile write, as an exchange or a read may. Does this thread know the write,
+  // before it learns of more by the operation itself?
+  bool comes_later(const void* memory, size_t bytes, bool shared) {
+    bool all = true;
+    for_cells({memory, bytes, shared, kAtomic, {}}, [&](const Cell& cell) {
+      all &= !cell.write.has(kStrong) || ordered(cell.write, shared) || has_read(cell);
+    });
+    return all;
+  }
+  bool has_read(const Cell& cell) const {
+    bool found = false;
+    warps().for_readers(cell, [&](const Stamp& read, bool) { found |= read.thread == own_number(); });
+    return found;
+  }
+  static void doubt(std::vector<Doubt>& all, const Doubt& one) {
+    if (!all.empty() && all.back().second.memory == one.second.memory)
+      all.pop_back();  // it asks again and again
+    all.push_back(one);
+  }
+  void report_all(std::vector<Doubt>& all) {
+    for (const Doubt& one : all) report(one.what, one.first, one.second);
+    all.clear();
+  }
+  // A strong read, and then this strong write, by another thread. The two race if the reader is known not to wait for
+  // it: no fence of the reader follows.
+  void read_before(const Stamp& read, const Access& own) {
+    if (read.thread / block_threads_ != block_) return;
+    Thread& reader = threads_[read.thread % block_threads_];
+    if (reader.block_fence > read.time && reader.wrote <= reader.block_fence) return;
+    if (reader.ended || reader.wrote > read.time) return report("read, then written", read, own);
+    doubt(reader.unfenced_reads, {read, own, "read, then written"});
   }
 
   template <typename Tell>
@@ -330,20 +409,24 @@ class RaceFinder : Order {
                                   [&](const auto& one) { return one.second.memory == own.memory; }),
                    doubtful.end());
     Rare& rare = cell.with_rare();
+    if (own.kind == kAtomicSame) {
+      rare.same = own.by;
+      return;
+    }
     if (rare.atomic.thread != kNobody && rare.atomic.thread / block_threads_ != block_ &&
         (block_only_ || rare.block_only))
       tell(rare.atomic, "changed atomically for one block only");
     warps().forget_readers(cell, [&](const Stamp& read) { return read.thread == own.by.thread; });
     // A plain read before: its thread may still use an atomic operation, or has ended.
     warps().for_readers(cell, [&](const Stamp& read, bool wrote) {
-      if (ordered(read, own.shared)) return;
+      if (read.has(kStrong) || ordered(read, own.shared)) return;
       if (wrote) return tell(read, "written, then changed atomically");
       Thread* const reader =
           read.thread / block_threads_ == block_ ? &threads_[read.thread % block_threads_] : nullptr;
       if (!reader || reader->ended) return tell(read, "read, then changed atomically");
       Access its = own;
       its.by = read;
-      reader->doubtful.push_back({own.by, its});
+      reader->doubtful.push_back({own.by, its, "changed atomically, then read"});
     });
     rare.atomic = own.by;
     rare.block_only = block_only_;
@@ -354,7 +437,7 @@ class RaceFinder : Order {
     const uint32_t in_block = warps().of_block(), lane = 1u << thread_ % 32;
     const Reader mine{block_ * in_block + thread_ / 32, lane, own.by.time, own.by.pc | how};
     const auto same = [&](Reader& one) {
-      return one.warp == mine.warp && one.time == mine.time && !((one.pc ^ mine.pc) & kWroteSame);
+      return one.warp == mine.warp && one.time == mine.time && !((one.pc ^ mine.pc) >> 29);
     };
     if (same(cell.reader)) {
       cell.reader.lanes |= lane;
@@ -391,7 +474,11 @@ class RaceFinder : Order {
     pending_.write.memory = nullptr;
     const bool changed = own.is_first || pending_.again || own.bytes > pending_.bytes ||
                          memcmp(own.memory, pending_.before, pending_.bytes);
-    if (changed && pending_.what) report(pending_.what, pending_.first, own);
+    if (changed && pending_.what)
+      report(pending_.what, pending_.first, own);
+    else if (changed)
+      for (const Stamp& read : pending_.readers) read_before(read, own);
+    pending_.readers.clear();
     pending_.what = nullptr;
     pending_.again = false;
     for_cells(own, [&](Cell& cell) {
@@ -417,10 +504,11 @@ class RaceFinder : Order {
     return block && note_written(own, block->second, at - block->first);
   }
   bool note_written(const Access& own, std::vector<bool>& written, uintptr_t from) {
-    const bool writes = own.kind == kWrite || own.kind >= kAtomic;
+    const bool writes = is_changing(own.kind);
     const bool unset = is_unset(written, from, own.bytes);
-    if (unset && own.kind != kWrite && own.kind != kAtomicWrite && (own.shared || !has_unwatched_))
-      tell("unset", own.by.pc, "reads %s memory that nothing has written", own.shared ? "shared" : "global");
+    if (unset && !is_store(own.kind) && own.kind != kAtomicWrite && (own.shared || !has_unwatched_))
+      tell("unset", own.by.place(), "reads %s memory that nothing has written",
+           own.shared ? "shared" : "global");
     const bool first = writes && unset;
     if (writes) std::fill_n(written.begin() + from, own.bytes, true);
     return first;
@@ -444,9 +532,12 @@ class RaceFinder : Order {
 
   void report(const char* what, const Stamp& first, const Access& second) {
     // A pair of lines once for threads of one warp, and once for others: since Volta both are races.
-    const bool one_warp =
-        first.thread / block_threads_ == block_ && first.thread % block_threads_ / 32 == thread_ / 32u;
-    if (!RaceLog::now().is_new(kernel_, first.pc | (one_warp ? kWroteSame : 0), second.by.pc)) return;
+    const auto warp_of = [&](uint32_t thread) {
+      return std::pair(thread / block_threads_, thread % block_threads_ / 32);
+    };
+    const bool one_warp = warp_of(first.thread) == warp_of(second.by.thread);
+    if (!RaceLog::now().is_new(kernel_, first.place() | (one_warp ? kWroteSame : 0), second.by.place()))
+      return;
     const uintptr_t at = reinterpret_cast<uintptr_t>(second.memory);
     const auto above = std::upper_bound(pointers_.begin(), pointers_.end(), at);
     // The kernel's pointer that is the next below, or a variable of this library.
@@ -458,7 +549,7 @@ class RaceFinder : Order {
                    second.shared ? "shared"
                    : own         ? "variable"
                                  : "global",
-                   first.pc - 1, second.by.pc - 1, first.thread, second.by.thread,
+                   first.place() - 1, second.by.place() - 1, first.thread, second.by.thread,
                    static_cast<long long>(block_threads_),
                    second.shared ? -1LL : static_cast<long long>((at - base) / unit), second.bytes);
   }

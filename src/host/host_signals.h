@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <ucontext.h>
 
@@ -75,6 +76,16 @@ inline bool near_stack(const char* address, const void* context) {
 #endif
 }
 
+// The address that a cast has moved to where no memory is, because it is no multiple of its type's alignment
+// (include/host/cuda_convert.h); null of another one.
+inline const char* misaligned(const char* address) {
+  const auto meant = reinterpret_cast<uintptr_t>(address) ^ (uintptr_t(1) << 46);
+  unsigned char is_there;
+  const auto page = meant & ~uintptr_t(4095);
+  return mincore(reinterpret_cast<void*>(page), 1, &is_there) ? nullptr
+                                                              : reinterpret_cast<const char*>(meant);
+}
+
 inline void explain(int number, const siginfo_t* info, const void* context) {
   copying = false;
   const char* const address = static_cast<const char*>(info->si_addr);
@@ -90,6 +101,10 @@ inline void explain(int number, const siginfo_t* info, const void* context) {
     caffe_leave("used byte %lld of its dynamic shared memory, of which the launch asked for %lld bytes",
                 static_cast<long long>(address - shared_guard + shared_size),
                 static_cast<long long>(shared_size));
+  else if (const char* const meant = misaligned(address))
+    caffe_leave(
+        "read or wrote a type at address %p that is no multiple of the type's alignment; a GPU stops there",
+        static_cast<const void*>(meant));
   else if (!in_kernel && near_stack(address, context))
     caffe_leave("needs more stack than this thread has");
   else if (!address && info->si_code == SI_KERNEL)  // x86 does not say which address it was

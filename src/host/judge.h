@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <tuple>
 #include <type_traits>
 
@@ -97,7 +98,8 @@ struct Case {
     } else if constexpr (std::is_same<Plain, bool>::value) {
       return pattern % 2;
     } else if constexpr (std::is_integral<Plain>::value) {
-      return static_cast<Plain>(std::exchange(numbers, numbers + 1) ? side : count);
+      const char* const first = getenv("CAFFE_JUDGE_FIRST");
+      return static_cast<Plain>(std::exchange(numbers, numbers + 1) ? side : first ? atoi(first) : count);
     } else if constexpr (std::is_floating_point<Plain>::value) {
       return Plain(0.5);
     } else {
@@ -115,9 +117,14 @@ struct parameter<I, Result (*)(A...)> {
 
 // Call a function for counts of 0, 1 and several blocks that no block divides, and three patterns, each in a process of
 // its own; and for two blocks, because some code takes nothing else. `whole`: it has arrays of whole numbers.
+// `blocks`: those that it may have; CAFFE_JUDGE_BLOCK says which.
 template <typename Call>
-int cases(const char* name, int threads, bool whole, Call call) {
+int cases(const char* name, std::initializer_list<dim3> blocks, bool whole, Call call) {
   int wrong = 0;
+  const char* const number = getenv("CAFFE_JUDGE_BLOCK");
+  dim3 block = blocks.begin()[number ? std::min<size_t>(atoi(number), blocks.size() - 1) : 0];
+  block.y = std::max(1u, std::min(block.y, 1024 / block.x));
+  const int threads = block.x;
   const char* const mark = getenv("CAFFE_JUDGE");  // of this run alone
   for (const int count : {0, threads - 3 > 0 ? threads - 3 : 1, 2 * threads, 2 * threads + 5})
     for (int pattern = 0; pattern < 3; ++pattern) {
@@ -132,7 +139,7 @@ int cases(const char* name, int threads, bool whole, Call call) {
       if (!child) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         Case one{count, pattern};
-        call(one, dim3((count + threads - 1) / threads));
+        call(one, dim3((count + threads - 1) / threads), block);
         fflush(nullptr);
         if (cuda_host::lost_launch()) fprintf(stderr, "%s\n", cuda_host::lost_launch());
         _exit(cuda_host::lost_launch() ? 1 : 0);
@@ -148,6 +155,8 @@ int cases(const char* name, int threads, bool whole, Call call) {
 }
 
 // A block of a dimension that the code names, within a GPU's limits.
-inline int threads(long long wanted) { return wanted < 1 ? 64 : static_cast<int>(std::min(wanted, 1024LL)); }
+inline unsigned int threads(long long wanted) {
+  return wanted < 1 ? 64 : static_cast<unsigned int>(std::min(wanted, 1024LL));
+}
 
 }  // namespace judge

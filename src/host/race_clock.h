@@ -24,11 +24,11 @@ struct Clock {
   }
 };
 
-// What atomic operations on some memory have published: for all, and for the threads of single blocks.
+// What strong accesses of some memory have published: for all, and for the threads of single blocks.
 struct Released {
   Clock all;
   std::unordered_map<uint32_t, Clock> blocks;
-  uint32_t from = kNobody;
+  uint32_t count = 0;  // how often
 };
 
 }  // namespace cuda_host

@@ -5,57 +5,74 @@
   ::cuda_host::race_finder.access(memory, bytes, ::cuda_host::kind, __builtin_return_address(0))
 #define CAFFE_RACES_COPY(kind, memory, bytes) \
   ::cuda_host::race_finder.access(memory, bytes, ::cuda_host::kind, __builtin_return_address(0), false, true)
-// An exchange that takes a lock: 0 became something else.
-#define CAFFE_RACES_LOCK(kind, memory, bytes, takes_lock) \
-  ::cuda_host::race_finder.access(memory, bytes, ::cuda_host::kind, __builtin_return_address(0), takes_lock)
-#define CAFFE_RACES_PLAIN(bytes)                                                                       \
-  void __tsan_read##bytes(void* memory) { CAFFE_RACES_ACCESS(kRead, memory, bytes); }                  \
-  void __tsan_write##bytes(void* memory) { CAFFE_RACES_ACCESS(kWrite, memory, bytes); }                \
-  void __tsan_unaligned_read##bytes(void* memory) { CAFFE_RACES_ACCESS(kRead, memory, bytes); }        \
-  void __tsan_unaligned_write##bytes(void* memory) { CAFFE_RACES_ACCESS(kWrite, memory, bytes); }      \
-  void __tsan_volatile_read##bytes(void* memory) { CAFFE_RACES_ACCESS(kVolatileRead, memory, bytes); } \
-  void __tsan_volatile_write##bytes(void* memory) { CAFFE_RACES_ACCESS(kWrite, memory, bytes); }       \
-  void __tsan_unaligned_volatile_read##bytes(void* memory) {                                           \
-    CAFFE_RACES_ACCESS(kVolatileRead, memory, bytes);                                                  \
-  }                                                                                                    \
-  void __tsan_unaligned_volatile_write##bytes(void* memory) { CAFFE_RACES_ACCESS(kWrite, memory, bytes); }
-#define CAFFE_RACES_CHANGE(bits, type, name)                                  \
-  type __tsan_atomic##bits##_##name(volatile type* memory, type value, int) { \
-    CAFFE_RACES_ACCESS(kAtomic, const_cast<type*>(memory), sizeof(type));     \
-    return __atomic_##name(memory, value, __ATOMIC_SEQ_CST);                  \
+// A strong access. `at_once`: it acquires without a fence behind it.
+#define CAFFE_RACES_STRONG(kind, memory, bytes, at_once) \
+  ::cuda_host::race_finder.access(memory, bytes, kind, __builtin_return_address(0), at_once)
+// Of C++'s orders of memory: has it a fence before or behind?
+#define CAFFE_RACES_RELEASES(order) \
+  if (order == __ATOMIC_RELEASE || order >= __ATOMIC_ACQ_REL) ::cuda_host::race_finder.fence_here()
+#define CAFFE_RACES_ACQUIRES(order) \
+  (order == __ATOMIC_CONSUME || order == __ATOMIC_ACQUIRE || order >= __ATOMIC_ACQ_REL)
+#define CAFFE_RACES_PLAIN(bytes)                                                                         \
+  void __tsan_read##bytes(void* memory) { CAFFE_RACES_ACCESS(kRead, memory, bytes); }                    \
+  void __tsan_write##bytes(void* memory) { CAFFE_RACES_ACCESS(kWrite, memory, bytes); }                  \
+  void __tsan_unaligned_read##bytes(void* memory) { CAFFE_RACES_ACCESS(kRead, memory, bytes); }          \
+  void __tsan_unaligned_write##bytes(void* memory) { CAFFE_RACES_ACCESS(kWrite, memory, bytes); }        \
+  void __tsan_volatile_read##bytes(void* memory) { CAFFE_RACES_ACCESS(kVolatileRead, memory, bytes); }   \
+  void __tsan_volatile_write##bytes(void* memory) { CAFFE_RACES_ACCESS(kVolatileWrite, memory, bytes); } \
+  void __tsan_unaligned_volatile_read##bytes(void* memory) {                                             \
+    CAFFE_RACES_ACCESS(kVolatileRead, memory, bytes);                                                    \
+  }                                                                                                      \
+  void __tsan_unaligned_volatile_write##bytes(void* memory) {                                            \
+    CAFFE_RACES_ACCESS(kVolatileWrite, memory, bytes);                                                   \
   }
-#define CAFFE_RACES_EXCHANGE(bits, type, name)                                                             \
-  int __tsan_atomic##bits##_compare_exchange_##name(volatile type* memory, type* compare, type value, int, \
-                                                    int) {                                                 \
-    CAFFE_RACES_LOCK(kAtomic, const_cast<type*>(memory), sizeof(type),                                     \
-                     *memory == 0 && *compare == 0 && value);                                              \
+#define CAFFE_RACES_CHANGE(bits, type, name, after)                                                       \
+  type __tsan_atomic##bits##_##name(volatile type* memory, type value, int order) {                       \
+    const bool same = type(after) == *memory;                                                             \
+    CAFFE_RACES_RELEASES(order);                                                                          \
+    CAFFE_RACES_STRONG(same ? ::cuda_host::kAtomicSame : ::cuda_host::kAtomic, const_cast<type*>(memory), \
+                       sizeof(type), !same || CAFFE_RACES_ACQUIRES(order));                               \
+    return __atomic_##name(memory, value, __ATOMIC_SEQ_CST);                                              \
+  }
+// `at_once`: if it changes the value. CUDA's arithmetic is weak exchanges (cuda_atomic.h).
+#define CAFFE_RACES_EXCHANGE(bits, type, name, at_once)                                                    \
+  int __tsan_atomic##bits##_compare_exchange_##name(volatile type* memory, type* compare, type value,      \
+                                                    int order, int) {                                      \
+    const bool same = *memory != *compare || value == *memory;                                             \
+    CAFFE_RACES_RELEASES(order);                                                                           \
+    CAFFE_RACES_STRONG(same ? ::cuda_host::kAtomicSame : ::cuda_host::kAtomic, const_cast<type*>(memory),  \
+                       sizeof(type), (at_once && !same) || CAFFE_RACES_ACQUIRES(order));                   \
     return __atomic_compare_exchange_n(memory, compare, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
   }
-#define CAFFE_RACES_ATOMIC(bits, type)                                                                  \
-  type __tsan_atomic##bits##_load(const volatile type* memory, int) {                                   \
-    CAFFE_RACES_ACCESS(kAtomicRead, const_cast<type*>(memory), sizeof(type));                           \
-    return __atomic_load_n(memory, __ATOMIC_SEQ_CST);                                                   \
-  }                                                                                                     \
-  void __tsan_atomic##bits##_store(volatile type* memory, type value, int) {                            \
-    CAFFE_RACES_ACCESS(kAtomicWrite, const_cast<type*>(memory), sizeof(type));                          \
-    __atomic_store_n(memory, value, __ATOMIC_SEQ_CST);                                                  \
-  }                                                                                                     \
-  type __tsan_atomic##bits##_exchange(volatile type* memory, type value, int) {                         \
-    CAFFE_RACES_LOCK(kAtomicWrite, const_cast<type*>(memory), sizeof(type), *memory == 0 && value);     \
-    return __atomic_exchange_n(memory, value, __ATOMIC_SEQ_CST);                                        \
-  }                                                                                                     \
-  CAFFE_RACES_CHANGE(bits, type, fetch_add)                                                             \
-  CAFFE_RACES_CHANGE(bits, type, fetch_sub)                                                             \
-  CAFFE_RACES_CHANGE(bits, type, fetch_and)                                                             \
-  CAFFE_RACES_CHANGE(bits, type, fetch_or)                                                              \
-  CAFFE_RACES_CHANGE(bits, type, fetch_xor)                                                             \
-  CAFFE_RACES_CHANGE(bits, type, fetch_nand)                                                            \
-  CAFFE_RACES_EXCHANGE(bits, type, strong)                                                              \
-  CAFFE_RACES_EXCHANGE(bits, type, weak)                                                                \
-  type __tsan_atomic##bits##_compare_exchange_val(volatile type* memory, type compare, type value, int, \
-                                                  int) {                                                \
-    __tsan_atomic##bits##_compare_exchange_strong(memory, &compare, value, 0, 0);                       \
-    return compare;                                                                                     \
+#define CAFFE_RACES_ATOMIC(bits, type)                                                             \
+  type __tsan_atomic##bits##_load(const volatile type* memory, int order) {                        \
+    CAFFE_RACES_STRONG(::cuda_host::kAtomicRead, const_cast<type*>(memory), sizeof(type),          \
+                       CAFFE_RACES_ACQUIRES(order));                                               \
+    return __atomic_load_n(memory, __ATOMIC_SEQ_CST);                                              \
+  }                                                                                                \
+  void __tsan_atomic##bits##_store(volatile type* memory, type value, int order) {                 \
+    CAFFE_RACES_RELEASES(order);                                                                   \
+    CAFFE_RACES_ACCESS(kAtomicWrite, const_cast<type*>(memory), sizeof(type));                     \
+    __atomic_store_n(memory, value, __ATOMIC_SEQ_CST);                                             \
+  }                                                                                                \
+  type __tsan_atomic##bits##_exchange(volatile type* memory, type value, int order) {              \
+    CAFFE_RACES_RELEASES(order);                                                                   \
+    CAFFE_RACES_STRONG(::cuda_host::kAtomicWrite, const_cast<type*>(memory), sizeof(type),         \
+                       CAFFE_RACES_ACQUIRES(order));                                               \
+    return __atomic_exchange_n(memory, value, __ATOMIC_SEQ_CST);                                   \
+  }                                                                                                \
+  CAFFE_RACES_CHANGE(bits, type, fetch_add, *memory + value)                                       \
+  CAFFE_RACES_CHANGE(bits, type, fetch_sub, *memory - value)                                       \
+  CAFFE_RACES_CHANGE(bits, type, fetch_and, *memory& value)                                        \
+  CAFFE_RACES_CHANGE(bits, type, fetch_or, *memory | value)                                        \
+  CAFFE_RACES_CHANGE(bits, type, fetch_xor, *memory ^ value)                                       \
+  CAFFE_RACES_CHANGE(bits, type, fetch_nand, ~(*memory & value))                                   \
+  CAFFE_RACES_EXCHANGE(bits, type, strong, false)                                                  \
+  CAFFE_RACES_EXCHANGE(bits, type, weak, true)                                                     \
+  type __tsan_atomic##bits##_compare_exchange_val(volatile type* memory, type compare, type value, \
+                                                  int order, int) {                                \
+    __tsan_atomic##bits##_compare_exchange_strong(memory, &compare, value, order, 0);              \
+    return compare;                                                                                \
   }
 
 extern "C" {

@@ -14,11 +14,20 @@ namespace cuda_host {
 
 constexpr uint32_t kNobody = 0xffffffffu;
 constexpr size_t kPageBytes = 4096;
-enum Kind { kRead, kWrite, kVolatileRead, kAtomicRead, kAtomic, kAtomicWrite };
+// kAtomicSame: an atomic operation that leaves the value as it is.
+enum Kind { kRead, kWrite, kVolatileRead, kVolatileWrite, kAtomicRead, kAtomicSame, kAtomic, kAtomicWrite };
+// The strong accesses are the atomic and the volatile ones.
+constexpr bool is_strong(Kind kind) { return kind >= kVolatileRead; }
+constexpr bool is_atomic(Kind kind) { return kind >= kAtomicRead; }
+constexpr bool is_store(Kind kind) { return kind == kWrite || kind == kVolatileWrite; }
+constexpr bool is_changing(Kind kind) { return is_store(kind) || kind >= kAtomic; }
 
-// Who accesses: the thread of the grid, the time, and the place in the code.
+// Who accesses: the thread of the grid, the time, and the place in the code, with marks.
+constexpr uint32_t kStrong = 1u << 30, kWaits = 1u << 29;  // of a strong access, and of one that waits
 struct Stamp {
   uint32_t thread = kNobody, time = 0, pc = 0;
+  bool has(uint32_t mark) const { return pc & mark; }
+  uint32_t place() const { return pc & (kWaits - 1); }
 };
 struct Access {
   const void* memory;
@@ -26,6 +35,7 @@ struct Access {
   bool shared;
   Kind kind;
   Stamp by;
+  bool is_late = true;    // it surely comes after the volatile writes that are there
   bool is_first = false;  // the first write of this memory, which changes it whatever was there
 };
 // Lanes of one warp that read at one time, or wrote the value that was there (kWroteSame in `pc`).
@@ -35,7 +45,7 @@ struct Reader {
 };
 // What few elements have: atomic operations, and readers of several warps.
 struct Rare {
-  Stamp atomic;
+  Stamp atomic, same;       // the last one that changed the value, and the last other
   bool block_only = false;  // the atomic operation was for its block only
   std::vector<Reader> readers;
 };

@@ -15,14 +15,24 @@ def made(text: str) -> str:
 def test_a_kernel_by_its_types():
     text = made("template <typename T, int N>\n__global__ void k(T* a, int n) { a[threadIdx.x] = n; }\n")
     assert "decltype(&k<float, 32>)" in text and "k<float, 32>(argument0, argument1)" in text
-    assert "configure(dim3(1), dim3(judge::threads(64)), 0)" in text
+    assert "configure(dim3(1), dim3(block.x), 0)" in text
+    assert 'cases("k", {{judge::threads(64), judge::threads(1)}, {judge::threads(128)' in text
 
 
 def test_a_block_as_large_as_the_shared_array():
     text = made("__global__ void k() { __shared__ float tile[T][T]; tile[threadIdx.y][threadIdx.x] = 1; }\n")
-    assert "dim3(judge::threads(T), judge::threads(T))" in text
-    assert "judge::threads(128)" in made(
-        "__global__ void k() { __shared__ int s[128]; s[threadIdx.x] = 1; }\n"
+    assert "dim3(block.x, block.y)" in text and "{{judge::threads(T), judge::threads(T)}," in text
+    text = made("__global__ void k() { __shared__ int s[128]; s[threadIdx.x] = 1; }\n")
+    assert "{{judge::threads(128), judge::threads(1)}," in text
+
+
+def test_a_block_as_its_loops_ask():
+    text = made(
+        "__global__ void k(int n) { __shared__ float t[SIDE][SIDE + 1];\n"
+        "  for (int j = 0; j < SIDE; j += ROWS) t[threadIdx.y + j][threadIdx.x] = n; }\n"
+    )
+    assert (
+        "{judge::threads(SIDE), judge::threads(SIDE)}, {judge::threads(SIDE), judge::threads(ROWS)}" in text
     )
 
 
@@ -42,9 +52,9 @@ def test_names_in_namespaces():
     "body, shape",
     [
         ("a[blockIdx.x] = 1;", "dim3(grid.x), dim3(1)"),
-        ("a[blockIdx.y * blockDim.y + threadIdx.y] = 1;", "dim3(1, grid.x), dim3(1, judge::threads(8))"),
-        ("a[at()] = 1;", "dim3(grid.x), dim3(judge::threads(64))"),
-        ("CUDA_KERNEL_LOOP(i, n) a[i] = 1;", "dim3(grid.x), dim3(judge::threads(64))"),
+        ("a[blockIdx.y * blockDim.y + threadIdx.y] = 1;", "dim3(1, grid.x), dim3(1, block.y)"),
+        ("a[at()] = 1;", "dim3(grid.x), dim3(block.x)"),
+        ("CUDA_KERNEL_LOOP(i, n) a[i] = 1;", "dim3(grid.x), dim3(block.x)"),
     ],
 )
 def test_a_launch_has_the_axes_that_the_code_asks_for(body, shape):
@@ -111,3 +121,36 @@ void launch(float* y, int rows, int columns) { k<<<dim3((columns + 255) / 256, r
 """
     )
     assert judge([file], limits=Limits(60))["verdict"] == "incomplete"
+
+
+FLIP = """#define SIDE 32
+#define ROWS 8
+__global__ void flip(const float* from, float* to, int w, int h) {
+  __shared__ float t[SIDE][SIDE + 1];
+  int x = blockIdx.x * SIDE + threadIdx.x, y = blockIdx.y * SIDE + threadIdx.y;
+  for (int j = 0; j < SIDE; j += ROWS) if (x < w && y + j < h) t[threadIdx.y + j][threadIdx.x] = from[(y + j) * w + x];
+  BARRIER;
+  x = blockIdx.y * SIDE + threadIdx.x; y = blockIdx.x * SIDE + threadIdx.y;
+  for (int j = 0; j < SIDE; j += ROWS) if (x < h && y + j < w) to[(y + j) * h + x] = t[threadIdx.x][threadIdx.y + j];
+}
+"""
+SHORT_ROWS = """#define W 16
+__global__ void update(float* w, const float* delta, int width, const float* in, int rows, float* old) {
+  int at = (width + 1) * W * blockIdx.y + (width + 1) * (threadIdx.y + 1) + threadIdx.x + 1;
+  __shared__ float t[W][W];
+  t[threadIdx.y][threadIdx.x] = delta[threadIdx.x + 1] * in[W * blockIdx.y + threadIdx.y + 1];
+  BARRIER;
+  w[at] += t[threadIdx.y][W - 1 - threadIdx.x] + old[at];
+}
+"""
+
+
+@pytest.mark.parametrize("text", [FLIP, SHORT_ROWS], ids=["a block of 32 x 8", "a width of whole blocks"])
+def test_what_another_block_or_number_does_not_have_is_in_doubt(text, tmp_path):
+    """What all of them have is certain."""
+    file = tmp_path / "k.cu"
+    file.write_text(text.replace("BARRIER", "__syncthreads()"))
+    said = judge([file], limits=Limits(60))
+    assert said["status"] in (0, 3), said
+    file.write_text(text.replace("BARRIER", ""))
+    assert judge([file], limits=Limits(60))["status"] == 1

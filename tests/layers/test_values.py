@@ -1,6 +1,6 @@
 """Every layer's cases: is everything there, and are values and derivatives right?
 
-`python test.py -k round_ste` runs one function's tests, `-k "cuda and float16"` one device's and dtype's."""
+`python3 test.py -k round_ste` runs one function's tests, `-k "cuda and float16"` one device's and dtype's."""
 
 import contextlib
 import functools

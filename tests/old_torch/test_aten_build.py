@@ -10,17 +10,7 @@ from support.workshop import CORE, ROOT
 
 from cuffi.loading import recipe
 from cuffi.old_torch import aten_build, cpp_extension
-from cuffi.old_torch.aten_build import TorchExtension, beside
-
-
-def test_headers_of_other_folders_are_included_by_relative_paths():
-    """A kernel in them is rewritten for the host as one beside the source is, and `cuda/x.h` is not CUDA's own."""
-    source, folder = Path("/e/src/cuda/k.cu"), Path("/e/src")
-    files = {source: b"", Path("/e/src/cuda/x.h"): b"", Path("/e/src/y.h"): b"", Path("/e/src/cuda/z.h"): b""}
-    text = b'#include "cuda/x.h"\n  #include <y.h> // y\n#include "z.h"\n#include <vector>\n'
-    wanted = b'#include "x.h"\n#include "../y.h" // y\n#include "z.h"\n#include <vector>\n'
-    assert beside(source, text, [folder], files) == wanted
-    assert beside(source, b"\0" + text, [folder], files) == b"\0" + text
+from cuffi.old_torch.aten_build import TorchExtension
 
 
 def test_a_kernel_in_a_header_of_another_folder(extensions, tmp_path):

@@ -74,14 +74,6 @@ def test_matrices_by_columns():
     torch.testing.assert_close(y, a @ x)
 
 
-def test_places_in_the_sequence_of_random_numbers():
-    torch.manual_seed(7)
-    where = torch.device("cpu")
-    assert [service._philox(n, where) for n in (1, 4, 5, 1)] == [(7, 0), (7, 4), (7, 8), (7, 16)]
-    torch.manual_seed(8)
-    assert service._philox(4, where) == (8, 0)
-
-
 def test_memory_that_it_does_not_own():
     x = torch.arange(12.0)
     view = service._from_blob(x.data_ptr(), (3, 2), (4, 2), x.dtype, None)

@@ -153,7 +153,7 @@ from cuffi.runtime.cases import load_package
 import importlib, os, pathlib, signal, threading, torch
 failures = importlib.import_module(load_package(pathlib.Path({str(kernels_folder)!r})) + ".failures").layer
 top = torch.zeros(2, dtype=torch.int32)
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored, if `nohup python test.py &` started the suite
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored, if `nohup python3 test.py &` started the suite
 for _ in range(2):
     threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     try:

@@ -1,22 +1,34 @@
-"""The suite's long tests: those of tests/long.txt, which only `python test.py --all` runs, or who names a test."""
+"""The suite's long tests: those of tests/long.txt, which only `python3 test.py --all` runs, or who names a test."""
 
 import functools
+from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 FILE = Path(__file__).resolve().parents[1] / "long.txt"
 
 
 @functools.cache
-def listed() -> frozenset[str]:
-    """Each a test of pytest's, with its parameters or for all of them."""
-    lines = FILE.read_text().splitlines()
-    return frozenset(line for line in lines if line and not line.startswith("#"))
+def listed() -> dict[str, int]:
+    """{a test without its parameters: how many of its cases stay}."""
+    lines = (line.partition(" ") for line in FILE.read_text().splitlines() if line and line[0] != "#")
+    return {name: int(stay or 0) for name, _, stay in lines}
 
 
-def is_long(test: str) -> bool:
-    """Whether the file lists this test, by pytest's name of it."""
-    test = test.rpartition("@")[0] if test.endswith("@gpu") else test  # as xdist names the tests of a group
-    return test in listed() or test.partition("[")[0] in listed()
+def long_of(tests: Iterable[str]) -> set[str]:
+    """Those of pytest's names that the file lists. Of the cases of a test those that stay are evenly spread."""
+    cases = defaultdict(list)
+    for test in tests:
+        name = (
+            test.rpartition("@")[0] if test.endswith("@gpu") else test
+        )  # as xdist names the tests of a group
+        if (name := name.partition("[")[0]) in listed():
+            cases[name].append(test)
+    found = set()
+    for name, own in cases.items():
+        stay = min(listed()[name], len(own))
+        found |= {*own} - {own[i * len(own) // stay] for i in range(stay)}
+    return found
 
 
 def asks_for_all(options) -> bool:

@@ -49,7 +49,7 @@ def _may_spin(file: Rewriter, word: str, opening: int, close: int):
             return
         start, end = parts[0].end, parts[1].start
     if file.text[start:end].strip():
-        file.edit(start, start, "::cuda_host::may_spin() && (")
-        file.edit(end, end, ")")
+        file.edit(start, start, "::cuda_host::may_wait() && ::cuda_host::waited(bool((")
+        file.edit(end, end, ")))")
     else:
         file.edit(start, start, " ::cuda_host::may_spin()")

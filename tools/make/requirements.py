@@ -118,7 +118,7 @@ def _make_own(lacking: list[str]) -> None:
     torch = " with its torch" if find_spec("torch") else ""
     print(
         f"  VENV  .venv, because {sys.executable} is in no virtual environment, and lacks {len(lacking)} packages. It "
-        f"is made of this Python{torch}; python test.py runs in it, too",
+        f"is made of this Python{torch}; python3 test.py runs in it, too",
         flush=True,
     )
     options = ["--system-site-packages"] * bool(torch)

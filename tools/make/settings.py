@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
@@ -59,8 +60,8 @@ def suite_command(layers_dir: str, options: str = "") -> str:
     script = os.path.join(ROOT, "test.py")
     if not os.path.exists(script):
         return shell(*make_command(), "test", *where)
-    python = "python" if shutil.which("python") else "python3"  # Debian has only the second
-    return shell(*where, python, script if is_called_elsewhere() else "test.py", *options.split())
+    # Every Linux and every environment has python3; Debian has no python.
+    return shell(*where, "python3", script if is_called_elsewhere() else "test.py", *options.split())
 
 
 class Settings:
@@ -71,7 +72,7 @@ class Settings:
         known = defaults()
         value = {name: values.get(name, default) for name, default in known.items()}
         self.arguments = {name: text for name, text in values.items() if name not in known and text}
-        self.cxx = command(compiler.cxx(value["CXX"]) if value["CXX"].strip() else "", "CXX")
+        self.wanted_cxx = value["CXX"]
         self.cuda_home = value["CUDA_HOME"]
         self.wanted_nvcc = value["NVCC"].strip()
         self.arch = self._words(value["ARCH"], "ARCH")
@@ -94,6 +95,11 @@ class Settings:
             raise Refused(f"BACKENDS={folders.shown(' '.join(strange))}: there are {' and '.join(BACKENDS)}")
         self._searched = [b for b in BACKENDS.values() if value[b.compiler] == "search"]
         self._nvcc: str | None = None
+
+    @functools.cached_property
+    def cxx(self) -> str:
+        """The C++ compiler. Refused if there is none: a net of stock types, and `make new`, need none."""
+        return command(compiler.cxx(self.wanted_cxx) if self.wanted_cxx.strip() else "", "CXX")
 
     @property
     def nvcc(self) -> str:

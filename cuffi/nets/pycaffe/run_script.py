@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import types
 from pathlib import Path
 
 from ..net.python_layer import public_face
 from ..python2 import Tree, folders_of_user
+from ..python2.printing import end_line
 
 USAGE = """\
 {name} script.py [arguments]
@@ -35,11 +37,16 @@ def main(name: str, arguments: list[str], usage: str = USAGE, language: int = 0)
     main_module = types.ModuleType("__main__")
     main_module.__file__, main_module.__package__ = str(path), None
     sys.modules["__main__"] = main_module
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="surrogateescape")  # strings of Python 2 hold any bytes
     try:
         tree.run(path, vars(main_module), language)
     except Exception as error:  # also to show a notebook's lines instead of those of its JSON
         show(error)
         return 1
+    finally:
+        end_line()
     return 0
 
 

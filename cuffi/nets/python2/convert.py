@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
-import json
-import linecache
+import re
 import tokenize
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
+from typing import Any
 
 from ...base import CaffeRuntimeError
 from . import old_pb2
-from .language import AUGMENTED, METHODS, OLD_BUILTINS
+from .expressions import Expressions
+from .literals import Literals, old_literals
+from .scopes import scoped
 
 # fissix's fixers for syntax that today's parser does not read. Other differences are handled elsewhere.
 FIXERS = (
@@ -69,30 +73,12 @@ def refactoring():
 
 
 def read(path: Path) -> str:
-    """The text of a .py file, or of a notebook's cells."""
-    if path.suffix == ".ipynb":
-        return _cells(path)
+    """The text of a .py file."""
     try:
         with tokenize.open(path) as file:
             return file.read()
     except (SyntaxError, UnicodeDecodeError):  # Python 2 accepted this
         return path.read_text("latin-1")
-
-
-def _cells(path: Path) -> str:
-    """The code cells, one after the other. IPython's own commands (`%matplotlib inline`, `!ls`) become comments."""
-    book = json.loads(path.read_text("utf-8"))
-    cells = book.get("cells") or [cell for sheet in book.get("worksheets", ()) for cell in sheet["cells"]]
-    texts = ["".join(c.get("source", c.get("input", ""))) for c in cells if c.get("cell_type") == "code"]
-    lines = [line for text in texts for line in text.split("\n")]
-    lines = [line if line.lstrip()[:1] not in ("%", "!") else _commented(line) for line in lines]
-    # Tracebacks must show these lines, not those of the JSON.
-    linecache.cache[str(path)] = (len(lines), None, [f"{line}\n" for line in lines], str(path))
-    return "\n".join(lines)
-
-
-def _commented(line: str) -> str:
-    return line[: len(line) - len(line.lstrip())] + "pass  # " + line.lstrip()
 
 
 def compiled(path: Path, others: int = 0) -> Source:
@@ -102,44 +88,84 @@ def compiled(path: Path, others: int = 0) -> Source:
         others: the language of the files beside it, which decides if the file itself is undecided.
     """
     text = read(path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)  # "\d" in a string
-        tree, language = _parsed(text, str(path))
+    with quiet():
+        tree, language = parsed(text, str(path), others)
         if path.name.endswith("_pb2.py") and (made := old_pb2.code_of(tree, str(path))):
             return Source(3, True, made)
-        futures = {
-            alias.name for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"
-            for alias in node.names
-        }  # fmt: skip
-        language = language or _language(tree, text, futures) or others
-        if language != 3:
-            tree = ast.fix_missing_locations(_Old("division" not in futures).visit(tree))
-        code = compile(tree, str(path), "exec", dont_inherit=True)
-    return Source(language, "absolute_import" in futures, code)
+        return source(tree, str(path), language)
 
 
-def converted(text: str, mode: str, divides: bool) -> CodeType:
-    """The code of a text that a Python 2 file evaluates. `mode`: eval or exec."""
+def source(tree: ast.Module, path: str, language: int, is_part: bool = False) -> Source:
+    """The code of a tree, in that language (0: undecided, which runs as Python 2). `is_part`: of a notebook."""
+    futures = _futures(tree)
+    if language != 3:
+        tree = _old(tree, "division" not in futures, "print_function" not in futures, is_part)
+    return Source(language, "absolute_import" in futures, compile(tree, path, "exec", dont_inherit=True))
+
+
+def _old(tree: Any, divides: bool, prints: bool, is_part: bool) -> Any:
+    tree = Expressions(divides, prints).visit(scoped(Literals().visit(tree), is_part))
+    return ast.fix_missing_locations(tree)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without warnings of a file's syntax, such as "\\d" in a string."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        yield
+
+
+def converted(text: str, mode: str, divides: bool, name: str = "<string>") -> CodeType:
+    """The code of a text that a Python 2 file evaluates. `mode`: eval, exec or single."""
+    text = old_literals(text, False)
     try:
-        tree = ast.parse(text, "<string>", mode)
+        tree: Any = ast.parse(text, name, mode)
+        if mode == "exec" and _prints_by_statement(tree):
+            tree, _ = parsed(text + "\n", name)
     except SyntaxError:
-        tree, _ = _parsed(text + "\n", "<string>")
+        tree, _ = parsed(text + "\n", name)
         if mode == "eval":
             first = tree.body[0] if len(tree.body) == 1 else None
             if not isinstance(first, ast.Expr):
                 raise
             tree = ast.Expression(first.value)
-    return compile(ast.fix_missing_locations(_Old(divides).visit(tree)), "<string>", mode, dont_inherit=True)
+    return compile(_old(tree, divides, True, True), name, mode, dont_inherit=True)
 
 
-def _parsed(text: str, path: str) -> tuple[ast.Module, int]:
-    tree = None
-    try:
-        tree = ast.parse(text, path)
-        if not _prints_by_statement(tree) or "python3" in text.partition("\n")[0]:
-            return tree, 0
-    except SyntaxError as error:
-        new = error
+def parsed(text: str, path: str, others: int = 0) -> tuple[ast.Module, int]:
+    """A file's tree and its language: 2 or 3 if only that one reads it, `others` if nothing tells."""
+    of_unicode = re.search(r"^from __future__ import .*\bunicode_literals", text, re.MULTILINE) is not None
+    old = old_literals(text, of_unicode)
+    tree, new = None, None
+    for candidate in dict.fromkeys((text, old)):
+        try:
+            tree = ast.parse(candidate, path)
+            if not _prints_by_statement(tree) or "python3" in text.partition("\n")[0]:
+                language = 2 if new else _language(tree, text, _futures(tree)) or others
+                if language == 3:
+                    return tree, 3
+                tree = ast.parse(old, path)
+                return (_of_statements(tree) if language == 2 else tree), language
+            break
+        except SyntaxError as error:
+            new = new or error
+    return _by_fissix(old, path, tree, new)
+
+
+def _of_statements(tree: ast.Module) -> ast.Module:
+    """A tree whose lines `print(a, b)` are statements, which write a tuple."""
+    if "print_function" in _futures(tree):
+        return tree
+    for node in ast.walk(tree):
+        call = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "print":
+            if len(call.args) != 1 and not call.keywords:
+                call.args = [ast.copy_location(ast.Tuple(call.args, ast.Load()), call)]
+    return tree
+
+
+def _by_fissix(text: str, path: str, tree: ast.Module | None, new: SyntaxError | None) -> tuple[ast.Module, int]:
     # In Python 2 a tab could stand for up to eight blanks.
     text = "\n".join(_untabbed(line) for line in text.split("\n")) + "\n"
     try:
@@ -149,14 +175,23 @@ def _parsed(text: str, path: str) -> tuple[ast.Module, int]:
     except Exception as old:  # fissix has errors of several kinds
         if tree is not None:
             return tree, 0
+        assert new is not None
         new.msg = f"{new.msg} (nor is it Python 2: {old})"
         raise new from None
 
 
+def _futures(tree: ast.Module) -> set[str]:
+    return {
+        alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        for alias in node.names
+    }
+
+
 def _prints_by_statement(tree: ast.Module) -> bool:
     """Are there lines that both Pythons read, in two ways: `print [x]`, `print >>f, x`, `print (x), y`, `print -x`?"""
-    if any(isinstance(n, ast.ImportFrom) and n.module == "__future__" and
-           any(alias.name == "print_function" for alias in n.names) for n in tree.body):  # fmt: skip
+    if "print_function" in _futures(tree):
         return False
     return any(isinstance(node, ast.Expr) and _begins_with_print(node.value) for node in ast.walk(tree))
 
@@ -209,114 +244,3 @@ def _is_new(node: ast.AST, futures: set[str]) -> bool:
     if node.func.id == "print" and "print_function" not in futures:
         return any(keyword.arg for keyword in node.keywords)
     return node.func.id == "super" and not node.args
-
-
-class _Old(ast.NodeTransformer):
-    """Replaces expressions by calls of language.py, with the behaviour of Python 2 and numpy before 1.12."""
-
-    def __init__(self, divides: bool):
-        self.divides = divides
-
-    def call(self, name: str, *arguments: ast.expr) -> ast.Call:
-        return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), list(arguments), []), arguments[0])
-
-    def visit_BinOp(self, node: ast.BinOp):
-        self.generic_visit(node)
-        if isinstance(node.op, ast.Div) and self.divides:
-            return self.call("__divided__", node.left, node.right)
-        name = f"__{type(node.op).__name__}__"
-        return self.call(name, node.left, node.right) if name in OLD_BUILTINS else node
-
-    def visit_Subscript(self, node: ast.Subscript):
-        """`a[i]` becomes `__item__(a, i)`, unless i is a constant or a slice, which numpy reads as it did."""
-        self.generic_visit(node)
-        if isinstance(node.ctx, ast.Load) and not isinstance(node.slice, ast.Constant | ast.Slice):
-            return ast.copy_location(self.call("__item__", node.value, _indexed(node.slice)), node)
-        return node
-
-    def visit_Assign(self, node: ast.Assign):
-        """`a[i] = b` becomes `__store__(b, a, i)`."""
-        self.generic_visit(node)
-        if len(node.targets) != 1 or not isinstance(target := node.targets[0], ast.Subscript):
-            return node
-        stored = self.call("__store__", node.value, target.value, _indexed(target.slice))
-        return ast.copy_location(ast.Expr(ast.copy_location(stored, node)), node)
-
-    def visit_Compare(self, node: ast.Compare):
-        self.generic_visit(node)
-        name = f"__{type(node.ops[0]).__name__}__"
-        if len(node.ops) == 1 and name in OLD_BUILTINS:
-            return self.call(name, node.left, node.comparators[0])
-        return node
-
-    def visit_If(self, node):
-        """`if a` becomes `if __true__(a)`; `while` and `x if a else y`, too."""
-        self.generic_visit(node)
-        node.test = self.call("__true__", node.test)
-        return node
-
-    visit_While = visit_IfExp = visit_If
-
-    def visit_UnaryOp(self, node: ast.UnaryOp):
-        self.generic_visit(node)
-        if isinstance(node.op, ast.Not):
-            node.operand = self.call("__true__", node.operand)
-        return node
-
-    def visit_AugAssign(self, node: ast.AugAssign):
-        """`a[i] += b` becomes `__augment__(a, i, __iadd__, b)`, and `a.b /= c` becomes `a.b = __divide__(a.b, c)`."""
-        self.generic_visit(node)
-        target, divides = node.target, isinstance(node.op, ast.Div) and self.divides
-        name = "__divide__" if divides else f"__i{AUGMENTED.get(type(node.op).__name__)}__"
-        if isinstance(target, ast.Subscript):
-            change = ast.Name(name, ast.Load())
-            called = self.call("__augment__", target.value, _indexed(target.slice), change, node.value)
-            return ast.copy_location(ast.Expr(ast.copy_location(called, node)), node)
-        before = []
-        if isinstance(target, ast.Attribute) and not isinstance(target.value, ast.Name):
-            held = ast.Assign([ast.Name("__held__", ast.Store())], target.value)
-            before, target.value = [ast.copy_location(held, node)], ast.Name("__held__", ast.Load())
-        if isinstance(target, ast.Name):
-            value = ast.Name(target.id, ast.Load())
-        else:
-            value = ast.Attribute(target.value, target.attr, ast.Load())
-        ast.copy_location(value, node)
-        done = ast.Assign([target], self.call(name, value, node.value))
-        return [*before, ast.copy_location(done, node)]
-
-    def visit_Slice(self, node: ast.Slice):
-        self.generic_visit(node)
-        for name in ("lower", "upper", "step"):
-            part = getattr(node, name)
-            if part is not None and type(getattr(part, "value", None)) is not int:
-                setattr(node, name, self.call("__index__", part))
-        return node
-
-    def visit_Call(self, node: ast.Call):
-        self.generic_visit(node)
-        method = node.func
-        is_type = isinstance(method, ast.Name) and method.id in ("int", "float", "str")
-        if is_type and len(node.args) == 1 and not node.keywords:
-            node.func = self.call("__type__", method)
-        elif isinstance(method, ast.Attribute) and method.attr in METHODS:
-            node.func = self.call("__method__", method.value, ast.Constant(method.attr))
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef):
-        """Adds today's names for `next`, `__nonzero__` and `__div__`."""
-        self.generic_visit(node)
-        defined = {child.name for child in node.body if isinstance(child, ast.FunctionDef)}
-        for old, new in (("next", "__next__"), ("__nonzero__", "__bool__"), ("__div__", "__truediv__")):
-            if old in defined and new not in defined:
-                node.body.append(ast.Assign([ast.Name(new, ast.Store())], ast.Name(old, ast.Load())))
-        return node
-
-
-def _indexed(index: ast.expr) -> ast.expr:
-    """An index as an expression outside of its brackets, where a slice needs a call of slice()."""
-    if isinstance(index, ast.Slice):
-        parts = [part or ast.Constant(None) for part in (index.lower, index.upper, index.step)]
-        return ast.Call(ast.Name("__slice__", ast.Load()), parts, [])
-    if isinstance(index, ast.Tuple):
-        return ast.Tuple([_indexed(part) for part in index.elts], ast.Load())
-    return index

@@ -1,25 +1,22 @@
-"""Python 2's builtins, its division and the methods that its types had."""
+"""Python 2's builtins, and its division."""
 
 from __future__ import annotations
 import __future__
 
-import base64
-import binascii
 import builtins
-import codecs
 import decimal
 import functools
 import importlib
-import io
 import math
 import operator
 import sys
 import warnings
-from collections.abc import ItemsView, KeysView, ValuesView
 from pathlib import Path
 
 import numpy as np
 
+from .literals import as_bytes, as_text
+from .methods import attribute_of, method
 from .old_numpy import (
     OF_NUMPY,
     augment,
@@ -33,12 +30,14 @@ from .old_numpy import (
     typed,
     unequal,
 )
+from .order import by_order, compare, greatest, least, less
+from .printing import printed, represented, shortened, shown
+from .text import callee, each, ended, opened, set_attribute, text, until, within
 
 # By ast's operator: the name of operator.iadd and the like.
 AUGMENTED = {"Add": "add", "Sub": "sub", "Mult": "mul", "Mod": "mod", "Pow": "pow", "FloorDiv": "floordiv",
              "BitAnd": "and", "BitOr": "or", "BitXor": "xor", "LShift": "lshift", "RShift": "rshift",
              "Div": "truediv"}  # fmt: skip
-_VIEWS = (type({}.keys()), type({}.values()), type({}.items()), KeysView, ValuesView, ItemsView)
 
 
 def _is_whole(value) -> bool:
@@ -68,7 +67,9 @@ def divide(a, b):
         a_divides = np.floor_divide if _is_whole(a) and _is_whole(b) else np.true_divide
         a_divides(a, typed(a, b)[1], out=a)
         return a
-    return divided(a, b)
+    if isinstance(a, OF_NUMPY) or isinstance(b, OF_NUMPY) or (_is_whole(a) and _is_whole(b)):
+        return divided(a, b)
+    return operator.itruediv(a, b)
 
 
 def divided_unsure(a, b):
@@ -81,29 +82,11 @@ def divided_unsure(a, b):
     return divided(a, b)
 
 
-class _Short(float):
-    """A float whose text has twelve digits, as Python 2's had."""
-
-    def __str__(self) -> str:
-        text = f"{float(self):.12g}"
-        return f"{text}.0" if text.lstrip("-").isdigit() else text
-
-
-def shortened(value):
-    """The value, with Python 2's text if it is a float."""
-    return _Short(value) if type(value) is float else value
-
-
 def _of_text(values):
     """What `text % values` gets."""
     if type(values) is dict:
         return {name: shortened(value) for name, value in values.items()}
     return tuple(map(shortened, values)) if isinstance(values, tuple) else shortened(values)
-
-
-def printed(*values, **named):
-    """print"""
-    builtins.print(*map(shortened, values), **named)
 
 
 def true(value) -> bool:
@@ -115,27 +98,13 @@ def true(value) -> bool:
 _TYPES = (
     (int, lambda value: int(scalar(value))),
     (float, lambda value: float(scalar(value))),
-    (str, lambda value: str(shortened(value))),
+    (str, lambda value: as_text(bytes(value)) if isinstance(value, bytearray | memoryview) else shown(value)),
 )
 
 
 def old_type(function):
     """What a call of int, float or str runs; other functions, also a file's own of that name, run themselves."""
     return next((old for kind, old in _TYPES if function is kind), function)
-
-
-def _compared(compare):
-    """Python 2's `a < b` and the like: None is less than anything else."""
-
-    def call(a, b):
-        try:
-            return compare(a, b)
-        except TypeError:
-            if a is not None and b is not None:
-                raise
-            return compare(a is not None, b is not None)
-
-    return call
 
 
 def index(value):
@@ -147,142 +116,7 @@ def index(value):
     return value
 
 
-# ---------------------------------------------------------------------------------------------- methods
-
-
-def _listed(method):
-    """`d.keys()` as a list."""
-
-    @functools.wraps(method)
-    def call(*args, **kwargs):
-        found = method(*args, **kwargs)
-        return list(found) if isinstance(found, _VIEWS) else found
-
-    return call
-
-
-def _decode(text: str):
-    """str.decode: returns text unchanged; 'hex' and 'base64' are codecs of bytes."""
-
-    def decode(encoding="ascii", errors="strict"):
-        is_binary = encoding.lower() in ("hex", "base64", "zlib", "bz2")
-        return codecs.decode(text.encode("latin-1"), encoding) if is_binary else text
-
-    return decode
-
-
-_OF_BYTES = {"hex": binascii.hexlify, "base64": base64.encodebytes}
-
-
-def _encode(text: str):
-    """str.encode: 'hex' and 'base64' make text."""
-
-    def encode(encoding="ascii", errors="strict"):
-        of_bytes = _OF_BYTES.get(encoding.lower())
-        return own(encoding, errors) if of_bytes is None else of_bytes(text.encode("latin-1")).decode()
-
-    own = text.encode
-    return encode
-
-
-def _sort(items: list):
-    """list.sort(cmp, key, reverse)."""
-
-    def sort(cmp=None, key=None, reverse=False):
-        items.sort(key=functools.cmp_to_key(cmp) if cmp else key, reverse=reverse)
-
-    return sort
-
-
-# Methods that accepted strings and now need bytes: of LMDB transactions and cursors, and of protobuf messages.
-_OF_LMDB = ("put", "get", "delete", "set_key", "set_range")
-_OF_MESSAGES = ("ParseFromString", "MergeFromString", "FromString")
-
-
-def _of_bytes(method):
-    """The method, with text converted to bytes. Text that `opened` read becomes the file's bytes again."""
-
-    @functools.wraps(method)
-    def call(*args, **kwargs):
-        args = (arg.encode("utf-8", "surrogateescape") if isinstance(arg, str) else arg for arg in args)
-        return method(*args, **kwargs)
-
-    return call
-
-
-# Old methods, by name, for objects that no longer have them.
-METHODS = {
-    "has_key": lambda owner: owner.__contains__,
-    "iterkeys": lambda owner: lambda: iter(owner.keys()),
-    "itervalues": lambda owner: lambda: iter(owner.values()),
-    "iteritems": lambda owner: lambda: iter(owner.items()),
-    "next": lambda owner: owner.__next__,
-    "decode": _decode,
-    "encode": None,
-    "tostring": lambda owner: owner.tobytes,  # of numpy's and array's arrays
-    "itemset": lambda owner: (
-        lambda *given: owner.__setitem__(
-            given[:-1]
-            if len(given) > 2
-            else np.unravel_index(*given[:-1], owner.shape)
-            if given[:-1]
-            else (),
-            given[-1],
-        )
-    ),
-    "newbyteorder": lambda owner: lambda order="S": owner.view(owner.dtype.newbyteorder(order)),
-    "ptp": lambda owner: functools.partial(np.ptp, owner),
-    "keys": None,
-    "values": None,
-    "items": None,
-    "sort": None,
-    **dict.fromkeys((*_OF_LMDB, *_OF_MESSAGES)),
-}
-
-
-def method(owner, name: str):
-    """`owner.name`, as a method of Python 2."""
-    if type(owner) is list and name == "sort":
-        return _sort(owner)
-    if type(owner) is str and name == "encode":
-        return _encode(owner)
-    try:
-        own = getattr(owner, name)
-    except AttributeError:
-        make = METHODS[name]
-        try:
-            return make(owner) if make else getattr(owner, name)
-        except AttributeError:
-            raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}") from None
-    if name in _OF_MESSAGES:
-        return _of_bytes(own)
-    if name in _OF_LMDB:
-        lmdb = sys.modules.get("lmdb")
-        return _of_bytes(own) if lmdb and isinstance(owner, lmdb.Transaction | lmdb.Cursor) else own
-    return _listed(own) if name in ("keys", "values", "items") else own
-
-
 # --------------------------------------------------------------------------------------------- builtins
-
-
-class _File(io.TextIOWrapper):
-    """A file that was opened as text, which also accepts bytes, and keeps bytes that are not text."""
-
-    def write(self, text):
-        return super().write(text.decode(self.encoding, self.errors) if isinstance(text, bytes) else text)
-
-
-def opened(path, mode="r", *args, **kwargs):
-    """open: mode 'U' is accepted; any bytes can be read as text; bytes may be written."""
-    plain = mode.replace("U", "").replace("t", "")
-    plain = plain if set(plain) & set("rwax") else "r" + plain
-    if "b" in plain or args or kwargs:
-        return builtins.open(path, plain, *args, **kwargs)
-    newline = None if "U" in mode else "\n"
-    binary = builtins.open(path, plain + "b")  # noqa: SIM115 - the text file closes it
-    text = _File(binary, "utf-8", "surrogateescape", newline)
-    vars(text)["mode"] = plain  # as builtins.open sets it
-    return text
 
 
 def rounded(number, ndigits=0):
@@ -295,15 +129,111 @@ def rounded(number, ndigits=0):
         return float(decimal.Decimal(float(number)).quantize(exponent, decimal.ROUND_HALF_UP))
 
 
-def ordered(items, cmp=None, key=None, reverse=False):
-    """sorted, with `cmp`."""
-    return builtins.sorted(items, key=functools.cmp_to_key(cmp) if cmp else key, reverse=reverse)
-
-
 def mapped(function, *several):
     """map: a list; None pairs."""
     function = old_type(function)
     return list(map(function, *several)) if function else list(zip(*several, strict=False))
+
+
+def filtered(function, items):
+    """filter: a tuple, a string or a list."""
+    if isinstance(items, str):
+        return "".join(filter(function, items))
+    return tuple(filter(function, items)) if isinstance(items, tuple) else list(filter(function, items))
+
+
+def unicode(value="", encoding=None, errors="strict") -> str:
+    """unicode(x)"""
+    if encoding is not None and isinstance(value, str):
+        return method(value, "decode")(encoding, errors)
+    own = getattr(type(value), "__unicode__", None)
+    return str(shortened(value)) if own is None else own(value)
+
+
+def old_unicode(function):
+    """What a call of the name unicode runs."""
+    return unicode if function is str else function
+
+
+def character(code: int) -> str:
+    """chr: a byte."""
+    if not 0 <= code < 256:
+        raise ValueError("chr() arg not in range(256)")
+    return chr(code) if code < 128 else chr(0xDC00 + code)
+
+
+def code_of(text: str) -> int:
+    """ord: also of a byte."""
+    code = ord(text)
+    return code - 0xDC00 if 0xDC80 <= code <= 0xDCFF else code
+
+
+def in_base(digits, before: str, today: int):
+    """hex or oct, with Python 2's 0 and L."""
+
+    def call(number):
+        own = getattr(type(number), f"__{digits.__name__}__", None)
+        if own is not None:
+            return own(number)
+        number = operator.index(number)
+        text = ("-" if number < 0 else "") + (before if number or before == "0x" else "") + digits(abs(number))[today:]
+        return text if -sys.maxsize - 1 <= number <= sys.maxsize else f"{text}L"
+
+    return call
+
+
+def old_class(cls: type) -> type:
+    """A class with today's names of Python 2's methods, and with the hash that it inherits."""
+    own = vars(cls)
+    for old, new in _RENAMED:
+        if old in own and new not in own:
+            setattr(cls, new, own[old])
+    if "__getslice__" in own:
+        setattr(cls, "__getitem__", _by_slices(own["__getslice__"], own.get("__getitem__")))
+    if "__cmp__" in own:
+        for name, compares in _COMPARES.items():
+            if name not in own:
+                setattr(cls, name, compares)
+    if own.get("__hash__", 0) is None:
+        del cls.__hash__
+    return cls
+
+
+def _by_slices(get_slice, get_item):
+    """__getitem__ of a class with __getslice__."""
+
+    def get(self, index):
+        if isinstance(index, slice) and index.step is None:
+            low = 0 if index.start is None else index.start
+            return get_slice(self, low, sys.maxsize if index.stop is None else index.stop)
+        if get_item is None:
+            raise TypeError(f"{type(self).__name__!r} object is not subscriptable")
+        return get_item(self, index)
+
+    return get
+
+
+_RENAMED = (("next", "__next__"), ("__nonzero__", "__bool__"), ("__div__", "__truediv__"), ("__rdiv__", "__rtruediv__"),
+            ("__idiv__", "__itruediv__"), ("__long__", "__int__"))  # fmt: skip
+_COMPARES = {
+    f"__{name}__": lambda self, other, compare=getattr(operator, name): compare(self.__cmp__(other), 0)
+    for name in ("lt", "le", "eq", "ne", "gt", "ge")
+}
+
+
+def code_of_text(source, filename="<string>", mode="exec", *args, **named):
+    """compile: text is read as Python 2."""
+    from .convert import converted
+
+    if not isinstance(source, str):
+        return builtins.compile(source, filename, mode, *args, **named)
+    divides = not sys._getframe(1).f_code.co_flags & __future__.division.compiler_flag
+    return converted(source.strip(" \t") if mode == "eval" else source, mode, divides, filename)
+
+
+def contours(found, count: int):
+    """cv2.findContours, which gave the picture, too, in OpenCV 3."""
+    return (None, *found) if count == 3 and len(found) == 2 else tuple(found)[-count:]
 
 
 def evaluated(text, names=None, local_names=None):
@@ -347,9 +277,35 @@ OLD_BUILTINS = {
     "basestring": (str, bytes),
     "raw_input": input,
     "unichr": chr,
+    "chr": character,
+    "ord": code_of,
+    "bytes": str,
+    "StandardError": Exception,
+    "__within__": within,
+    "repr": represented,
+    "buffer": lambda value, offset=0, size=-1: memoryview(as_bytes(value) if isinstance(value, str) else value)[
+        offset : None if size < 0 else offset + size
+    ],
+    "input": lambda prompt="": evaluated(input(prompt), sys._getframe(1).f_globals, sys._getframe(1).f_locals),
+    "oct": in_base(oct, "0", 2),
+    "hex": in_base(hex, "0x", 2),
+    "format": lambda value, spec="": format(value if spec else shortened(value), spec),
+    "compile": code_of_text,
+    "min": least,
+    "max": greatest,
+    "__text__": text,
+    "__each__": each,
+    "__callee__": callee,
+    "__until__": until,
+    "__ended__": ended,
+    "__set__": set_attribute,
+    "__attribute__": attribute_of,
+    "__unicode__": old_unicode,
+    "__old_class__": old_class,
+    "__contours__": contours,
     "reduce": functools.reduce,
     "reload": lambda module: module if module is sys or module.__name__ == "sys" else importlib.reload(module),
-    "cmp": lambda a, b: (a > b) - (a < b),
+    "cmp": compare,
     "execfile": run_file,
     "eval": evaluated,
     "exec": executed,
@@ -361,14 +317,11 @@ OLD_BUILTINS = {
     "file": opened,
     "open": opened,
     "round": rounded,
-    "sorted": ordered,
+    "sorted": by_order,
     "map": mapped,
     "range": lambda *bounds: list(range(*map(scalar, bounds))),
     "zip": lambda *several: list(zip(*several, strict=False)),
-    "filter": lambda function, items: (
-        type(items)(filter(function, items)) if isinstance(items, tuple) else
-        "".join(filter(function, items)) if isinstance(items, str) else list(filter(function, items))
-    ),
+    "filter": filtered,
     "__divided__": divided,
     "__divide__": divide,
     **{f"__i{name}__": by_value_in_place(getattr(operator, f"i{name}")) for name in AUGMENTED.values()},
@@ -376,16 +329,16 @@ OLD_BUILTINS = {
     "divmod": by_value(divmod),
     "pow": lambda a, b, *modulus: pow(a, b, *modulus) if modulus else OLD_BUILTINS["__Pow__"](a, b),
     "sum": lambda items, start=0: functools.reduce(OLD_BUILTINS["__Add__"], items, start),
-    "__item__": item,
+    "__item__": lambda owner, index: text(item(owner, index)),
     "__store__": store,
     "__augment__": augment,
     "__Mod__": lambda a, b: formatted(a, _of_text(b) if isinstance(a, str) else b),
     "__Eq__": equal,
     "__NotEq__": unequal,
-    "__Lt__": _compared(by_value(operator.lt)),
-    "__LtE__": _compared(by_value(operator.le)),
-    "__Gt__": _compared(by_value(operator.gt)),
-    "__GtE__": _compared(by_value(operator.ge)),
+    "__Lt__": less(by_value(operator.lt), operator.lt),
+    "__LtE__": less(by_value(operator.le), operator.le),
+    "__Gt__": less(by_value(operator.gt), operator.gt),
+    "__GtE__": less(by_value(operator.ge), operator.ge),
     "__index__": index,
     "__slice__": slice,
     "__method__": method,

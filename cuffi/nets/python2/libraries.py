@@ -7,17 +7,26 @@ A converted file gets the library behind an object that also has the old names: 
 from __future__ import annotations
 
 import builtins
+import errno
 import functools
+import html
 import importlib
 import io
+import itertools
+import math
+import operator
+import os
 import re
 import sys
+import time
 import types
 from typing import Any
 
 import numpy as np
 
-from . import old_numpy
+from . import old_modules, old_numpy, old_pictures, old_random
+from .literals import as_bytes, as_text
+from .text import again, each, opened
 
 
 class Library(types.ModuleType):
@@ -33,8 +42,8 @@ class Library(types.ModuleType):
     def __getattr__(self, name: str):
         if name in self._old:
             return self._old[name]
-        if f"{self.__name__}.{name}" in LIBRARIES:
-            return library(f"{self.__name__}.{name}")
+        if (inner := f"{self.__name__}.{name}") in LIBRARIES or inner in old_pictures.GONE:
+            return library(inner)
         if name == "__all__" and not hasattr(self._module, name):
             return [name for name in vars(self._module) if name[:1] != "_"]
         for module in (self._module, *self._more):
@@ -70,7 +79,7 @@ def _lenient(function):
             return function(*args, **kwargs)
         except TypeError as error:
             if "integer" not in str(error):
-                raise
+                return again(error, function, args, kwargs)
             return function(*map(_whole, args), **{name: _whole(value) for name, value in kwargs.items()})
 
     return call
@@ -135,12 +144,25 @@ def _from_string(text, dtype=float, count=-1, sep=""):
     """np.fromstring: without a separator it copies bytes."""
     if sep:
         return np.fromstring(text, dtype, count, sep=sep)
-    return np.frombuffer(text.encode("latin-1") if isinstance(text, str) else text, dtype, count).copy()
+    return np.frombuffer(as_bytes(text) if isinstance(text, str) else text, dtype, count).copy()
+
+
+def _of_lines(function):
+    """loadtxt and its relatives: the words of a file are text, whatever bytes they have."""
+
+    def call(file, *args, **kwargs):
+        if isinstance(file, str) and not file.endswith((".gz", ".bz2", ".xz")) and os.path.isfile(file):
+            with opened(file) as lines:
+                return function(lines, *args, **{"encoding": None} | kwargs)
+        lines = file if isinstance(file, str) or not hasattr(file, "read") else each(file)
+        return function(lines, *args, **{"encoding": None} | kwargs)
+
+    return call
 
 
 def _from_buffer(data, *args, **kwargs):
     """np.frombuffer: text stands for bytes."""
-    return np.frombuffer(data.encode("latin-1") if isinstance(data, str) else data, *args, **kwargs)
+    return np.frombuffer(as_bytes(data) if isinstance(data, str) else data, *args, **kwargs)
 
 
 def _load(file, mmap_mode=None, allow_pickle=True, fix_imports=True, encoding="latin1"):
@@ -160,6 +182,7 @@ def _numpy(module: types.ModuleType) -> Library:
     old["frombuffer"] = _from_buffer
     old |= {"set_printoptions": _set_printoptions, "sum": _sum, "delete": _delete, "histogram": _histogram}
     old |= {name: _interpolated(getattr(np, name)) for name in _PERCENTILES}
+    old |= {name: _of_lines(getattr(np, name)) for name in ("loadtxt", "genfromtxt")}
     old["divide"] = old_numpy.Divide(np.divide)
     found = Library(module, old, _numpy_s)
     vars(found)["__all__"] = [name for name in old_numpy.STAR if name in old or hasattr(module, name)]
@@ -206,9 +229,9 @@ def _math(module: types.ModuleType) -> Library:
     plain = {n: old_numpy.numeric(f) for n, f in vars(module).items() if callable(f) and n[:1] != "_"}
 
     def whole(function):
-        return old_numpy.numeric(lambda x: float(function(x)))
+        return old_numpy.numeric(lambda x: float(function(float(x))))
 
-    return Library(module, plain | {"floor": whole(module.floor), "ceil": whole(module.ceil)})
+    return Library(module, plain | {"floor": whole(np.floor), "ceil": whole(np.ceil)})
 
 
 # ------------------------------------------------------------------------------------------------ others
@@ -223,17 +246,20 @@ class StringIO(io.BytesIO):
 
     def _taken(self, content) -> bytes:
         if isinstance(content, str):
-            data = content.encode("utf-8", "surrogateescape")
             self.is_text = self.is_text and not re.search("[\udc80-\udcff]", content)
-            return data
+            return as_bytes(content)
         self.is_text = False
         return content
 
     def write(self, content):
         return super().write(self._taken(content))
 
+    def writelines(self, lines):
+        for line in lines:
+            self.write(line)
+
     def _given(self, content: bytes):
-        return content.decode("utf-8", "surrogateescape") if self.is_text else content
+        return as_text(content) if self.is_text else content
 
     def getvalue(self):
         return self._given(super().getvalue())
@@ -244,6 +270,9 @@ class StringIO(io.BytesIO):
     def readline(self, size=-1):
         return self._given(super().readline(size))
 
+    def readlines(self, hint=-1):
+        return [self._given(line) for line in super().readlines(hint)]
+
     def __next__(self):
         return self._given(super().__next__())
 
@@ -251,10 +280,13 @@ class StringIO(io.BytesIO):
 def _pickle(module: types.ModuleType) -> Library:
     """pickle: accepts files that were opened as text, and strings of Python 2."""
     binary = lambda file: getattr(file, "buffer", file)  # noqa: E731
-    encoded = lambda text: text.encode("latin-1", "surrogateescape") if isinstance(text, str) else text  # noqa: E731
+    encoded = lambda text: as_bytes(text) if isinstance(text, str) else text  # noqa: E731
+    latin = {"encoding": "latin1"}  # which numpy's arrays need
     old = {
-        "load": lambda file, **k: module.load(binary(file), **{"encoding": "latin1"} | k),
-        "loads": lambda text, **k: module.loads(encoded(text), **{"encoding": "latin1"} | k),
+        "Unpickler": lambda file, **k: module.Unpickler(binary(file), **latin | k),
+        "Pickler": lambda file, *a, **k: module.Pickler(binary(file), *a, **k),
+        "load": lambda file, **k: module.load(binary(file), **latin | k),
+        "loads": lambda text, **k: module.loads(encoded(text), **latin | k),
         "dump": lambda value, file, *a, **k: module.dump(value, binary(file), *a, **k),
     }
     return Library(module, old)
@@ -265,6 +297,12 @@ def _yaml(module: types.ModuleType) -> Library:
     return Library(module, {"load": lambda text, Loader=module.FullLoader: module.load(text, Loader)})
 
 
+def _table(old: str, new: str) -> str:
+    """string.maketrans"""
+    changed = dict(zip(map(ord, old), new, strict=True))
+    return "".join(changed.get(code, chr(code)) for code in range(256))
+
+
 def _string(module: types.ModuleType) -> Library:
     """string.replace(text, ...) for text.replace(...)."""
     old = {n: functools.partial(getattr, str)(n) for n in dir(str) if not n.startswith("_") and n != "join"}
@@ -273,54 +311,9 @@ def _string(module: types.ModuleType) -> Library:
         "letters": module.ascii_letters,
         "atoi": int,
         "atof": float,
+        "maketrans": _table,
     }
     return Library(module, old | {"lowercase": module.ascii_lowercase, "uppercase": module.ascii_uppercase})
-
-
-def _misc(module: types.ModuleType | None = None) -> types.ModuleType:
-    """scipy.misc: images by Pillow."""
-    from PIL import Image
-
-    def imread(path, flatten=False, mode=None):
-        image = Image.open(path)
-        mode = mode or ("F" if flatten else "RGB" if image.mode in ("P", "CMYK", "YCbCr") else image.mode)
-        return np.asarray(image.convert(mode)).copy()
-
-    def toimage(array, **_):
-        array = np.asarray(array)
-        if array.dtype != np.uint8:
-            low, high = float(array.min()), float(array.max())
-            array = ((array - low) * (255 / max(high - low, 1e-30)) + 0.5).astype(np.uint8)
-        return Image.fromarray(array)
-
-    def imresize(array, size, interp="bilinear", mode=None):
-        image = toimage(array)
-        if isinstance(size, int):
-            new = [int(n * size / 100) for n in image.size]
-        else:
-            new = (
-                [int(n * size) for n in image.size]
-                if isinstance(size, float)
-                else [int(size[1]), int(size[0])]
-            )
-        ways = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "cubic": 3}
-        return np.asarray(image.resize(new, ways[interp])).copy()
-
-    old = {"imread": imread, "imresize": imresize, "toimage": toimage, "fromimage": np.asarray}
-    old["imsave"] = lambda path, array, **_: toimage(array).save(path)
-    return Library(module or types.ModuleType("scipy.misc"), old)
-
-
-def _transform(module: types.ModuleType) -> Library:
-    """skimage.transform: does not scale the axis of colours."""
-
-    def rescale(image, scale, *args, **kwargs):
-        is_colour = np.ndim(image) == 3 and np.shape(image)[-1] in (3, 4) and np.isscalar(scale)
-        if is_colour and "channel_axis" not in kwargs:
-            kwargs["channel_axis"] = -1
-        return module.rescale(image, scale, *args, **kwargs)
-
-    return Library(module, {"rescale": rescale})
 
 
 def _urllib(module: types.ModuleType) -> Library:
@@ -329,12 +322,46 @@ def _urllib(module: types.ModuleType) -> Library:
     )
 
 
-def _plain(**old):
-    return lambda module: Library(module, {name: value() for name, value in old.items()})
+def _hdf5(module: types.ModuleType) -> Library:
+    """h5py.File: without a mode it reads and writes, and makes the file."""
+
+    class File(module.File):
+        def __init__(self, name, mode=None, *args, **named):
+            if mode is None:
+                exists = os.path.exists(name) if isinstance(name, str) else True
+                mode = "r" if exists and not os.access(name, os.W_OK) else "a"
+            super().__init__(name, mode, *args, **named)
+
+    return Library(module, {"File": File})
 
 
-def _of(module: str, name: str):
-    return lambda: getattr(importlib.import_module(module), name)
+def _config(module: types.ModuleType) -> Library:
+    """ConfigParser: an option may stand there twice."""
+    kinds = {name: functools.partial(getattr(module, name), strict=False) for name in ("ConfigParser", "RawConfigParser")}
+    return Library(module, kinds | {"SafeConfigParser": kinds["ConfigParser"]})
+
+
+def _platform(module: types.ModuleType) -> Library:
+    def distribution(*_, **__) -> tuple[str, str, str]:
+        found = module.freedesktop_os_release()
+        return found.get("NAME", ""), found.get("VERSION_ID", ""), found.get("VERSION_CODENAME", "")
+
+    return Library(module, {"linux_distribution": distribution, "dist": distribution})
+
+
+def _old(names):
+    """A wrapper with these old names, or with those that a function finds for the module."""
+    return lambda module: Library(module, names(module) if callable(names) else names)
+
+
+def _base64(module: types.ModuleType) -> dict[str, Any]:
+    return {"encodestring": module.encodebytes, "decodestring": module.decodebytes}
+
+
+def _cgi_names() -> types.ModuleType:
+    module: Any = types.ModuleType("cgi")
+    module.escape = lambda text, quote=None: html.escape(text, bool(quote))
+    return module
 
 
 # The wrappers of libraries, by name.
@@ -345,30 +372,60 @@ LIBRARIES = {
     "math": _math,
     "pylab": _pylab,
     "matplotlib.pylab": _pylab,
+    "matplotlib.pyplot": _old(old_pictures.pyplot_names),
+    "matplotlib.cm": _old(old_pictures.maps),
     "numpy.random": lambda module: Library(module, {}, _numpy_s),
+    "scipy": lambda module: Library(module, {}, more=[library("numpy")]),
     "yaml": _yaml,
     "pickle": _pickle,
     "string": _string,
-    "scipy.misc": _misc,
-    "skimage.transform": _transform,
+    "h5py": _hdf5,
+    "random": _old(lambda module: old_random.names()),
+    "importlib": _old({"import_module": old_modules.import_module}),
+    "runpy": _old({"run_path": old_modules.run_path}),
+    "csv": _old(old_modules.CSV),
+    "struct": _old(old_modules.STRUCT),
+    "hmac": _old({"new": old_modules.new_hmac}),
+    "json": _old(old_modules.json_names),
+    "types": _old(old_modules.TYPES),
+    "base64": _old(_base64),
+    "platform": _platform,
+    "configparser": _config,
+    "operator": _old({"div": operator.floordiv, "isCallable": callable, "sequenceIncludes": operator.contains}),
+    "os.path": _old({"walk": old_modules.walk}),
+    "scipy.misc": _old(old_pictures.MISC),
+    "skimage.transform": _old(old_pictures.transform_names),
     "urllib": _urllib,
-    "StringIO": lambda module: Library(module, {"StringIO": StringIO}),
     "collections": lambda module: Library(module, {}, more=[importlib.import_module("collections.abc")]),
-    "itertools": _plain(izip=lambda: zip, imap=lambda: map, ifilter=lambda: filter,
-                        izip_longest=_of("itertools", "zip_longest")),
-    "os": _plain(getcwdu=_of("os", "getcwd"), errno=lambda: importlib.import_module("errno")),
-    "sys": _plain(maxint=lambda: sys.maxsize, setdefaultencoding=lambda: lambda name: None),
-    "time": _plain(clock=_of("time", "perf_counter")),
-    "inspect": _plain(getargspec=_of("inspect", "getfullargspec")),
-    "fractions": _plain(gcd=_of("math", "gcd")),
-    "PIL.Image": _plain(ANTIALIAS=lambda: 1, LINEAR=lambda: 2, CUBIC=lambda: 3),
-    "cv2": _plain(CV_LOAD_IMAGE_COLOR=lambda: 1, CV_LOAD_IMAGE_GRAYSCALE=lambda: 0, CV_LOAD_IMAGE_UNCHANGED=lambda: -1,
-                  CV_AA=lambda: 16),
+    "itertools": _old({"izip": zip, "imap": map, "ifilter": filter, "izip_longest": itertools.zip_longest,
+                       "ifilterfalse": itertools.filterfalse}),
+    "os": _old({"getcwdu": os.getcwd, "errno": errno}),
+    "sys": _old({"maxint": sys.maxsize, "setdefaultencoding": lambda name: None, "exc_clear": lambda: None,
+                 "setcheckinterval": lambda count: None}),
+    "time": _old({"clock": time.perf_counter}),
+    "inspect": _old({"getargspec": old_modules.getargspec}),
+    "fractions": _old({"gcd": math.gcd}),
+    "PIL.Image": _old(old_pictures.image_names),
+    "cv2": _old(old_pictures.cv2_names),
+    "cv2.cv": lambda module: module,
+    **{name: _old(old_pictures.CROSS_VALIDATION) for name in ("sklearn.cross_validation",)},
 }  # fmt: skip
+# Modules that are made here: they are gone, or hold other things today.
+MADE = {
+    "StringIO": lambda: Library(types.ModuleType("StringIO"), {"StringIO": StringIO}),
+    "imp": lambda: Library(types.ModuleType("imp"), old_modules.IMP),
+    "commands": lambda: Library(types.ModuleType("commands"), old_modules.COMMANDS),
+    "md5": lambda: old_modules.digest_module("md5"),
+    "sha": lambda: old_modules.digest_module("sha"),
+    "sets": old_modules.sets_module,
+    "exceptions": old_modules.exceptions_module,
+    "cgi": _cgi_names,
+    "scipy.misc": lambda: Library(types.ModuleType("scipy.misc"), old_pictures.MISC),
+    "cv2.cv": lambda: old_pictures.cv(importlib.import_module("cv2")),
+}
 # Renamed modules, besides those that fissix knows.
 MOVED = {
     "cPickle": "pickle",
-    "StringIO": "StringIO",
     "cStringIO": "StringIO",
     "urllib2": "urllib",
     "urlparse": "urllib",
@@ -376,6 +433,7 @@ MOVED = {
     "ImageDraw": "PIL.ImageDraw",
     "ImageFont": "PIL.ImageFont",
     "xml.etree.cElementTree": "xml.etree.ElementTree",
+    **{name: name for name in MADE},
 }
 
 
@@ -392,15 +450,18 @@ def moved() -> dict[str, str]:
 @functools.cache
 def library(name: str) -> types.ModuleType:
     """The module of that name, with its old behaviour. ModuleNotFoundError if there is none."""
-    if name == "StringIO":
-        module = types.ModuleType(name)
-    else:
-        try:
-            module = importlib.import_module(name)
-        except ModuleNotFoundError:
-            if name != "scipy.misc":
-                raise
-            return _misc()
+    try:
+        if name in ("StringIO", "imp", "commands", "cgi"):
+            return MADE[name]()
+        module = importlib.import_module(name)
+    except ModuleNotFoundError:
+        if name in MADE:
+            return MADE[name]()
+        if name not in old_pictures.GONE:
+            raise
+        importlib.import_module(name.partition(".")[0])
+        module = old_pictures.joined(name, *old_pictures.GONE[name])
     if name in LIBRARIES:
         return LIBRARIES[name](module)
-    return Library(module, {}) if any(other.startswith(f"{name}.") for other in LIBRARIES) else module
+    has_inner = any(other.startswith(f"{name}.") for other in (*LIBRARIES, *old_pictures.GONE))
+    return Library(module, {}) if has_inner else module

@@ -13,13 +13,19 @@ import sysconfig
 import traceback
 import types
 from collections.abc import Callable, Iterable
-from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder, SourceFileLoader
+from importlib.machinery import (
+    ExtensionFileLoader,
+    ModuleSpec,
+    PathFinder,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
 from pathlib import Path
 
 import numpy as np
 
 from ...base.shown import command
-from . import extensions
+from . import extensions, notebook
 from .convert import Dialect, Source, compiled
 from .language import OLD_BUILTINS, divided_unsure
 from .libraries import library, moved
@@ -67,10 +73,17 @@ class Tree:
 
     def run(self, path: Path, names: dict, language: int = 0) -> None:
         """Run a file in a namespace, as `python path` does. `language` decides if neither it nor an earlier file
-        does.
+        does. NotebookError at the end if cells of a notebook were left out.
         """
+        if path.suffix == ".ipynb":
+            return notebook.run(self, path, names)
         source = compiled(path, self.language or language)
         self.language = self.language or source.language
+        self.execute(source, names)
+        return None
+
+    def execute(self, source: Source, names: dict) -> None:
+        """Run code in a namespace."""
         names["__builtins__"] = self.builtins(source)
         if Tree.running is self and source.language != 3 and np.lib.NumpyVersion(np.__version__) >= "2.0.0":
             np.set_printoptions(legacy="1.25")  # [0.5], not [np.float32(0.5)]
@@ -87,7 +100,7 @@ class Tree:
         def imported(name, globals=None, locals=None, fromlist=(), level=0):
             return self._import(name, globals or {}, locals, fromlist or (), level, source)
 
-        return names | {"__import__": imported}
+        return names | {"__import__": imported, "__tree__": self}
 
     # ------------------------------------------------------------------------------------------- imports
 
@@ -176,6 +189,8 @@ class _Finder(importlib.abc.MetaPathFinder):
         spec = PathFinder.find_spec(name, path)
         if spec is not None and isinstance(spec.loader, SourceFileLoader):
             spec.loader = _Loader(name, spec.loader.path, tree)
+        elif spec is not None and isinstance(spec.loader, SourcelessFileLoader):
+            return _of_compiled(spec, name)
         elif (spec is None or not _loads(spec)) and extensions.is_one(name.rpartition(".")[2], path):
             return ModuleSpec(name, _Stand())
         return spec
@@ -190,6 +205,38 @@ class _Loader(SourceFileLoader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         self.tree.run(Path(self.path), vars(module))
+
+
+def _of_compiled(spec: ModuleSpec, name: str) -> ModuleSpec:
+    """A module of which only the .pyc is there. What Python 2 compiled cannot run: a package is its other files."""
+    with open(spec.origin or "", "rb") as file:
+        is_ours = file.read(4) == importlib.util.MAGIC_NUMBER
+    if is_ours:
+        return spec
+    if spec.submodule_search_locations is None:
+        what = "was compiled by another Python, which today's cannot run, and its .py is not there"
+        raise ImportError(f"{spec.origin}: {what}", name=name)
+    package = ModuleSpec(name, _Compiled(spec.origin or ""), origin=spec.origin, is_package=True)
+    package.submodule_search_locations = spec.submodule_search_locations
+    return package
+
+
+class _Compiled(importlib.abc.Loader):
+    """A package whose __init__ is only there as another Python's .pyc: its modules can be imported."""
+
+    def __init__(self, path: str):
+        self.path = path
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        def missing(name: str):
+            if name.startswith("__"):
+                raise AttributeError(name)
+            raise AttributeError(f"{self.path} was compiled by another Python, so what it defines, such as {name!r}, is not there")
+
+        vars(module)["__getattr__"] = missing
 
 
 class _Stand(importlib.abc.Loader):

@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from .literals import as_bytes
+from .text import as_written, of_hdf5, with_bytes
+
 # What `from numpy import *` brought: numpy's __all__ of 1.10 and 1.16, without divmod, which only 1.13 brought. Names
 # of builtins, such as max, min, round, abs and pow, came later.
 _NAMES = """
@@ -259,6 +262,8 @@ def _sequence(index):
 
 def item(owner, index):
     """`owner[index]`"""
+    if isinstance(owner, BaseException):  # e[0]
+        return owner.args[index]
     is_array = isinstance(owner, np.ndarray)
     if is_array and type(index) is list:
         index = _sequence(index)
@@ -277,7 +282,9 @@ def item(owner, index):
 def store(value, owner, index) -> None:
     """`owner[index] = value`"""
     if not isinstance(owner, np.ndarray):
-        owner[scalar(index) if isinstance(owner, list) else index] = value
+        if of_hdf5(owner):
+            value = as_written(value)
+        with_bytes(operator.setitem, owner, scalar(index) if isinstance(owner, list) else index, value)
         return
     if type(index) is list:
         index = _sequence(index)
@@ -300,10 +307,20 @@ def augment(owner, index, change, value) -> None:
 
 def equal(a, b):
     """`a == b`: False for arrays of unlike shapes, and for an array and None or text, as until 1.25."""
+    if type(a) is str and type(b) is str:
+        return a == b or _same_bytes(a, b)
     return _compared(a, b, np.False_, operator.eq)
 
 
+def _same_bytes(a: str, b: str) -> bool:
+    """Are these one string of Python 2, which one of them has byte by byte?"""
+    return not a.isascii() and not b.isascii() and as_bytes(a) == as_bytes(b)
+
+
 def unequal(a, b):
+    """`a != b`"""
+    if type(a) is str and type(b) is str:
+        return a != b and not _same_bytes(a, b)
     return _compared(a, b, np.True_, operator.ne)
 
 

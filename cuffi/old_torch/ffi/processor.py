@@ -15,8 +15,10 @@ def stand_in(module: str = "torch.utils.ffi") -> None:
     cuda = torch.cuda
     vars(cuda).update(is_available=lambda: True, device_count=lambda: 1, current_device=lambda: 0)
     # A function for each name: torch.compile has a table of them, in which none may be there twice.
-    for name in ("synchronize", "set_device", "manual_seed", "manual_seed_all", "empty_cache"):
+    for name in ("synchronize", "set_device", "empty_cache"):
         setattr(cuda, name, lambda *_, **__: None)
+    for name in ("manual_seed", "manual_seed_all"):
+        setattr(cuda, name, lambda seed: torch.default_generator.manual_seed(int(seed)) and None)
     for kind in (torch.Tensor, torch.nn.Module):
         kind.cuda = lambda self, *_, **__: self
     for name, of_tensor in (("is_cuda", property(lambda self: True)), ("get_device", lambda self: 0)):

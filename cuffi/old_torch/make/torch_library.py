@@ -10,6 +10,7 @@ The job (cuffi/old_torch/aten_build.py) has what build_library.py lists, and
     cxx, cuda       options for .cpp and for .cu
     nvcc            options for .cu that only nvcc knows
     std             the C++ standard
+    behind          the user's own folders of headers, for those that no text names: they are searched last
     first           the sources that include torch's headers
 """
 
@@ -44,7 +45,7 @@ class TorchRules(LibraryRules):
     def flags(self, source: str, own: list[str]) -> list[str]:
         job = self.job
         words = ["-iquote", os.path.dirname(source), *own, f"-I{job['declared']}", f"-I{job['include']}"]
-        words += [*job["flags"], f"-std=c++{job['std']}"]
+        words += [*job["flags"], *job["behind"], f"-std=c++{job['std']}"]
         return [*words, f"-ffile-prefix-map={job['copies']}={job['above']}"]
 
     def objects(self, backend: str, place: str) -> list[str]:
@@ -113,6 +114,9 @@ def source_of(job: dict, backend: str) -> str:
         "int aten_guarded(void (*run)(void*), void* data) { return caffe_guard([&] { return run(data), 0; }); }",
         "const char* aten_left_by() { return caffe_last_error(); }",
         "const char* aten_unsupported() { return caffe_unsupported(); }",
+        "int Py_IsInitialized();", "int Py_AddPendingCall(int (*)(void*), void*);",
+        "__attribute__((constructor)) static void aten_loaded() {",
+        "  if (Py_IsInitialized()) Py_AddPendingCall(aten_open, nullptr);", "}",
         f'__attribute__((visibility("default"))) void* PyInit_{job["module"]}() {{ return aten_make_module(); }}',
         "}", LAUNCH_PROBLEM if job["kernels"] and not BACKENDS[backend].on_host else "",
     ])  # fmt: skip

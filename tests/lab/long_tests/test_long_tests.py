@@ -38,7 +38,9 @@ def test_some_are_kept_and_some_stay_out():
 
 def test_all_cases_of_a_test_are_one_line():
     assert long_tests.as_text(["b::x[1]", "b::x[2]"], LINES) == "b::x\n"
-    assert long_tests.as_text(["a::slow", "b::x[2]"], LINES) == "a::slow\nb::x[2]\n"
+    assert long_tests.as_text(["a::slow", "b::x[2]"], LINES) == "a::slow\nb::x 1\n"
+    many = [f"c::y[{i}]" for i in range(5)]
+    assert long_tests.as_text(many[:1], many) == "" and long_tests.as_text(many[:2], many) == "c::y 3\n"
 
 
 def test_the_time_of_a_test_is_that_of_its_phases():

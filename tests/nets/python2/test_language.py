@@ -79,7 +79,7 @@ out = len([line for line in open({str(tmp_path / "in.txt")!r}, "rU")])
     assert (tmp_path / "out.txt").read_bytes() == data
 
 
-def test_keys_and_values_of_an_lmdb_are_text_or_bytes(run, tmp_path):
+def test_keys_and_values_of_an_lmdb_are_text(run, tmp_path):
     pytest.importorskip("lmdb")
     text = f"""
 import lmdb
@@ -91,7 +91,7 @@ with base.begin() as transaction:
     cursor = transaction.cursor()
     out = [transaction.get('007'), transaction.get('009', 'none'), cursor.set_range('008'), cursor.value()]
 """
-    assert run(text) == [b"seven", b"none", True, b"\xff"]
+    assert run(text) == ["seven", "none", True, "\udcff"]
 
 
 def test_a_message_is_read_from_a_file_that_was_opened_as_text(run, tmp_path):
@@ -102,4 +102,4 @@ out = Message()
 out.ParseFromString(open({str(tmp_path / "mean")!r}).read())
 out = [out.string_value, Message.FromString(open({str(tmp_path / "mean")!r}, 'rb').read()) == out]
 """
-    assert run(text) == [b"\xff\r\n\xe9", True]
+    assert run(text) == ["\udcff\r\n\udce9", True]

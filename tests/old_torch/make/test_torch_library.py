@@ -15,6 +15,7 @@ def job(tmp_path) -> dict:
     return {
         "name": "x", "module": "x", "place": str(tmp_path / "out"), "copies": str(tmp_path), "above": "/of/a/user",
         "sources": [f"{tmp_path}/x.cpp"], "headers": [], "local": [], "kernels": [], "flags": ["-DA"], "objects": [],
+        "behind": [],
         "link": [], "with_cuda": True, "service": "layers.old_torch.aten_service", "edge": "0123",
         "include": "/headers", "src": "/source", "declared": "/declared", "cxx": ["-DC"], "cuda": ["-DK"],
         "nvcc": ["-use_fast_math"], "std": "17", "first": [],

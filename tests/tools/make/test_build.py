@@ -344,7 +344,7 @@ def test_help_names_the_targets():
 
 
 def test_suite_without_a_build(tmp_path):
-    """`python test.py` before `make` prints one line that says so."""
+    """`python3 test.py` before `make` prints one line that says so."""
     (tmp_path / "one").mkdir()
     environment = os.environ | {"LAYERS_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, ROOT / "test.py"], capture_output=True, text=True, env=environment)

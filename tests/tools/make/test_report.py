@@ -32,7 +32,7 @@ def job(tmp_path, monkeypatch):
     (tmp_path / "build").mkdir()
     settings = SimpleNamespace(
         backends=["host"], missing=[], build=str(tmp_path / "build"), layers_dir="/layers",
-        suite=lambda: "python test.py", hint=lambda target, **given: f"make {target} LAYER={given['LAYER']}",
+        suite=lambda: "python3 test.py", hint=lambda target, **given: f"make {target} LAYER={given['LAYER']}",
     )  # fmt: skip
     monkeypatch.setattr(
         report,
@@ -49,9 +49,9 @@ def job(tmp_path, monkeypatch):
 def test_all_is_built_and_once_more_nothing_is_to_do(job, capsys):
     (job.root / "two" / "_host.abi3.so").touch()
     assert report.report(job, 0) == 0 and job.shown == [("/layers", ["one", "two"], job.settings)]
-    built = "2 of 2 layers built for host.\nNext: python test.py\n"
+    built = "2 of 2 layers built for host.\nNext: python3 test.py\n"
     assert capsys.readouterr().out == built
-    nothing = "Nothing to do: 2 layers are built for host. Next: python test.py\n"
+    nothing = "Nothing to do: 2 layers are built for host. Next: python3 test.py\n"
     assert report.report(job, 0) == 0 and capsys.readouterr().out == nothing and len(job.shown) == 1
     os.utime(
         job.root / "two" / "__init__.py", (5, 5)
@@ -105,14 +105,14 @@ def test_after_ctrl_c(job, capsys, monkeypatch):
 
 
 def test_what_to_type_next(job):
-    """python test.py does not test a Caffe layer without cases.py, so it is not suggested then."""
+    """python3 test.py does not test a Caffe layer without cases.py, so it is not suggested then."""
     job.folders[1].kind = kind_of("caffe")
     assert report.next_command(job) == "make verify LAYER=two"
     job.folders[0].kind = kind_of("caffe")
     assert report.next_command(job) == "make verify LAYER=one (and 1 more without cases.py)"
     for name in ("one", "two"):
         (job.root / name / "cases.py").touch()
-    assert report.next_command(job) == "python test.py"
+    assert report.next_command(job) == "python3 test.py"
 
 
 @pytest.mark.parametrize("for_gpu", [False, True])

@@ -63,7 +63,7 @@ def test_outside_of_a_virtual_environment_make_goes_on_in_its_own(outside, lacki
     made, then = outside
     assert made[:2] == ["-m", "venv"] and made[-1] == own and then == [f"{own}/bin/python", *again]
     said = capsys.readouterr().out
-    assert said.count("\n") == 1 and sys.executable in said and "python test.py runs in it" in said
+    assert said.count("\n") == 1 and sys.executable in said and "python3 test.py runs in it" in said
     with pytest.raises(SystemExit):
         need(tmp_path)
     assert outside[2:] == [then] and not capsys.readouterr().out  # it is there

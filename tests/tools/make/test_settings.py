@@ -28,7 +28,7 @@ def test_defaults():
     )
     assert made.temporary == "build/_tmp" and made.wanted_backends == ["host", "cuda"]
     assert made.hint() == "make" and made.hint("verify", LAYER="a b") == "make verify LAYER='a b'"
-    assert made.suite() == "python test.py" and made.suite("-k x ") == "python test.py -k x"
+    assert made.suite() == "python3 test.py" and made.suite("-k x ") == "python3 test.py -k x"
 
 
 def test_a_folder_elsewhere(tmp_path):
@@ -37,7 +37,7 @@ def test_a_folder_elsewhere(tmp_path):
     assert made.outside and made.verbose and made.sanitize == "races" and made.layers == ["two", "one"]
     assert made.arguments == {"TYPE": "Shift"}
     assert made.hint("port", TYPE="A") == f"make port LAYERS_DIR={tmp_path} TYPE=A"
-    assert made.suite() == f"LAYERS_DIR={tmp_path} python test.py"
+    assert made.suite() == f"LAYERS_DIR={tmp_path} python3 test.py"
     beside = of(LAYERS_DIR=str(tmp_path), BUILD=f"{tmp_path}/b", CORE=f"{tmp_path}/c")
     assert (beside.build, beside.core) == (f"{tmp_path}/b", f"{tmp_path}/c")
     assert beside.hint() == f"make LAYERS_DIR={tmp_path} BUILD={tmp_path}/b"
@@ -67,7 +67,7 @@ def test_a_folder_elsewhere(tmp_path):
 )
 def test_refused(given, said):
     with pytest.raises(Refused) as error:
-        of(**given).backends, of(**given).nvcc
+        of(**given).cxx, of(**given).backends, of(**given).nvcc
     assert said in str(error.value)
 
 
@@ -79,18 +79,18 @@ def test_a_compiler_of_c_is_refused(monkeypatch, given, take):
     """It would compile everything, and then link without C++'s library, with hundreds of errors."""
     monkeypatch.setattr(settings.shutil, "which", lambda name: name)
     with pytest.raises(Refused) as error:
-        of(CXX=given)
+        of(CXX=given).of("CXX")
     assert str(error.value) == f"CXX={given} cannot link C++: use {take}"
     assert of(CXX=take).cxx == take
 
 
 def test_what_to_type_where_make_was_called_from_elsewhere(monkeypatch, tmp_path):
     monkeypatch.setenv("CALLED_IN", ROOT)
-    assert (of().hint(), of().suite()) == ("make", "python test.py")
+    assert (of().hint(), of().suite()) == ("make", "python3 test.py")
     monkeypatch.setenv("CALLED_IN", str(tmp_path))
     made = of(LAYERS_DIR=str(tmp_path))
     assert made.hint(LAYERS="a") == f"make -C {ROOT} LAYERS_DIR={tmp_path} LAYERS=a"
-    assert made.suite("-k a") == f"LAYERS_DIR={tmp_path} python {ROOT}/test.py -k a"
+    assert made.suite("-k a") == f"LAYERS_DIR={tmp_path} python3 {ROOT}/test.py -k a"
     # An installed toolkit has no suite.
     monkeypatch.setattr(settings, "ROOT", str(tmp_path / "cuffi"))
     assert settings.suite_command(str(tmp_path)) == f"make -C {tmp_path}/cuffi test LAYERS_DIR={tmp_path}"

@@ -11,8 +11,8 @@ import os
 from ..analysis import Unit
 from ..brackets import match_brackets
 from ..branches import ASM, DEVICE_MACRO, FOR_DEVICES
-from ..casts import casts
 from ..conditions import Directive, Token
+from ..conversions import of_text
 from ..lexer import tokens_and_directives
 from ..rewrite import Rewriter, quoted
 from ..tokens import macro_body
@@ -158,7 +158,7 @@ class AsmPass:
     def _expanded(self, tokens: list[Token], at: int, end: int):
         try:
             text = " ".join(token.text for token in self.macros.expand(tokens[at:end]))
-            made = _rewritten(text)
+            made = _rewritten(of_text(text, self.unit.types, False))
         except PtxError as error:
             return self._refused(tokens[at], end - 1, str(error))
         lines = self.file.text.count("\n", tokens[at].start, tokens[end - 1].end)
@@ -210,28 +210,21 @@ def _pieces(asm: Asm) -> list:
 
 
 def _rewritten(text: str) -> str:
-    """Expanded text, with its asm statements and conversions as C++."""
+    """Expanded text, with its asm statements as C++."""
     tokens = [item for item in tokens_and_directives(text) if isinstance(item, Token)]
     partner = match_brackets(tokens)
-    edits: list[tuple[int, int, str | list]] = [*casts(tokens, partner, 0, len(tokens))]
+    edits: list[tuple[int, int, list]] = []
     for i, token in enumerate(tokens):
         if token.text in ASM:
             asm = _parsed(tokens, partner, i)
             if asm is None:
                 raise PtxError(MADE)
             edits.append((token.start, tokens[asm.last].end, _pieces(asm)))
-    edits.sort(key=lambda edit: edit[:2])
-
-    def render(start: int, end: int) -> str:
-        done, at = "", start
-        for low, high, new in edits:
-            if low < at or high > end:
-                continue
-            if isinstance(new, list):
-                new = "".join(
-                    p if isinstance(p, str) else render(tokens[p[0]].start, tokens[p[1] - 1].end) for p in new
-                )
-            done, at = done + text[at:low] + new, high
-        return done + text[at:end]
-
-    return render(0, len(text))
+    done, at = "", 0
+    for start, end, pieces in edits:
+        done += text[at:start] + "".join(
+            piece if isinstance(piece, str) else text[tokens[piece[0]].start : tokens[piece[1] - 1].end]
+            for piece in pieces
+        )
+        at = end
+    return done + text[at:]

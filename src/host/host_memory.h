@@ -1,0 +1,48 @@
+// Memory that the host made by cudaMalloc and the like, until it is freed.
+#pragma once
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <iterator>
+#include <map>
+#include <mutex>
+
+#include "host/cuda_runtime.h"
+
+namespace cuda_host {
+
+class Allocations {
+ public:
+  struct One {
+    size_t bytes;
+    MemoryKind kind;
+  };
+  static Allocations& all() {
+    static Allocations* const made = new Allocations;  // lives as long as the process
+    return *made;
+  }
+  void* make(size_t bytes, MemoryKind kind) {
+    void* const memory = malloc(bytes ? bytes : 1);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (memory) live_[reinterpret_cast<uintptr_t>(memory)] = {bytes, kind};
+    return memory;
+  }
+  // False: nothing that begins here was made so, or it is freed already, or it is of the other kind.
+  bool free(void* memory, bool of_host) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      const auto found = live_.find(reinterpret_cast<uintptr_t>(memory));
+      if (found == live_.end() || (found->second.kind == kHostMemory) != of_host) return false;
+      live_.erase(found);
+    }
+    ::free(memory);
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<uintptr_t, One> live_;
+};
+
+}  // namespace cuda_host
