@@ -32,7 +32,7 @@ GPU_ONLY = re.compile(
 # CUDA's headers that need a GPU.
 NOT_ON_THE_HOST = re.compile(
     r"(cub/(?!cub\.cuh|block/block_(reduce|scan|load|store|exchange)|warp/warp_(reduce|scan)|device/device_(reduce|scan|radix_sort))"
-    r"|thrust/|cuda/|nv/)\S+|(cuda_pipeline_helpers|cuda_awbarrier\w*|cuda_fp[64]|cuda\w+_interop"
+    r"|thrust/|cuda/(?!(atomic|barrier|pipeline|std/[a-z_]+)$)|nv/)\S+|(cuda_pipeline_helpers|cuda_awbarrier\w*|cuda_fp[64]|cuda\w+_interop"
     r"|cuda(GL|EGL|VDPAU)\w*|cuda_occupancy|library_types|cublas\w*"
     r"|cudnn\w*|cusparse\w*|cusolver\w*|cufft\w*|nccl|nvrtc|nvToolsExt|texture_\w+|surface_\w+)(\.h)?$"
 )
