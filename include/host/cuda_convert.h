@@ -306,7 +306,7 @@ CAFFE_HOST_CONVERSIONS(WithoutBranch)
 
 // A GPU stops at an access that is not at a multiple of its type's alignment; the processor reads on. A cast of such an
 // address gives one where no memory is, so that an access, and nothing else, ends the kernel (src/host/host_signals.h).
-constexpr uintptr_t kNoMemory = uintptr_t(1) << 46;
+constexpr int kNoMemory = 42;  // the lowest of four bits of an address of which others are in use
 template <typename T, typename = void>
 struct AlignmentOf : std::integral_constant<size_t, 1> {};
 template <typename T>
@@ -316,15 +316,16 @@ CAFFE_HOST_THROUGH To gpu_pointer(From&& x) {
   using Memory = std::remove_pointer_t<std::decay_t<From>>;
   constexpr bool is_reference = std::is_lvalue_reference<To>::value;
   using Seen = std::remove_pointer_t<std::remove_reference_t<To>>;
-  constexpr size_t alignment = std::is_function<Seen>::value ? 1 : AlignmentOf<Seen>::value;
-  if constexpr (alignment <= AlignmentOf<Memory>::value && !std::is_integral<Memory>::value) {
+  constexpr size_t own = std::is_function<Seen>::value ? 1 : AlignmentOf<Seen>::value;
+  constexpr size_t alignment = own < 16 ? own : 16;  // no access of a GPU is larger
+  if constexpr (alignment <= AlignmentOf<Memory>::value && !std::is_integral<std::decay_t<From>>::value) {
     return (To)x;
   } else if constexpr (is_reference) {
     return *gpu_pointer<Seen*>(&x);
   } else {
     const To pointer = (To)x;
     const uintptr_t address = reinterpret_cast<uintptr_t>(pointer);
-    return reinterpret_cast<To>(address ^ (address & (alignment - 1) ? kNoMemory : 0));
+    return reinterpret_cast<To>(address ^ (address & (alignment - 1)) << kNoMemory);
   }
 }
 // Stands between a cast's type and its operand.

@@ -181,8 +181,8 @@ struct KeptBytes {
 };
 // The variable begins its life there, with a value or without.
 template <typename T>
-__forceinline__ T& keep(T& place, const T& value) {
-  memcpy(&place, &value, sizeof(T));
+__forceinline__ T& keep(T& place, const std::remove_const_t<T>& value) {
+  memcpy(const_cast<std::remove_const_t<T>*>(&place), &value, sizeof(T));
   return place;
 }
 template <typename T>

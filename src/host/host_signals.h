@@ -76,14 +76,17 @@ inline bool near_stack(const char* address, const void* context) {
 #endif
 }
 
-// The address that a cast has moved to where no memory is, because it is no multiple of its type's alignment
-// (include/host/cuda_convert.h); null of another one.
+// The address that a cast has moved to where no memory is, because it is no multiple of its type's alignment: the lowest
+// bits are in bits 42 to 45, too (include/host/cuda_convert.h). Null of another one.
 inline const char* misaligned(const char* address) {
-  const auto meant = reinterpret_cast<uintptr_t>(address) ^ (uintptr_t(1) << 46);
-  unsigned char is_there;
-  const auto page = meant & ~uintptr_t(4095);
-  return mincore(reinterpret_cast<void*>(page), 1, &is_there) ? nullptr
-                                                              : reinterpret_cast<const char*>(meant);
+  const auto moved = reinterpret_cast<uintptr_t>(address);
+  for (uintptr_t mask = 1; mask < 16; mask = 2 * mask + 1) {
+    const uintptr_t meant = moved ^ (moved & mask) << 42;
+    unsigned char is_there;
+    if (meant != moved && !mincore(reinterpret_cast<void*>(meant & ~uintptr_t(4095)), 1, &is_there))
+      return reinterpret_cast<const char*>(meant);
+  }
+  return nullptr;
 }
 
 inline void explain(int number, const siginfo_t* info, const void* context) {

@@ -27,6 +27,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from typing import Any
 
 from .alone import IN_WARPS
 from .analysis import RANGE_LOOPS, Kernel, Unit
@@ -145,10 +146,13 @@ class HostRewriter(Rewriter):
             self.edit(function.body + 1, function.body + 1, text)
             self.edit(function.end - 1, function.end - 1, "}); ")
             return
+        before = len(self.edits)
         mode, identity, closing = self._mode(unit, function, kernel)
         opening = f' ::cuda_host::run<::cuda_host::{mode}>("{function.name}", [=]({identity}) mutable {{'
         opening += self._nothing_left(function)
-        self.edit(function.body + 1, function.body + 1, opening)
+        self.edits.insert(
+            before, (function.body + 1, function.body + 1, opening)
+        )  # what _mode writes stands in it
         self.edit(function.end - 1, function.end - 1, closing)
         if mode == "kRange":
             tokens = self.source.lexed.tokens
@@ -207,9 +211,10 @@ class HostRewriter(Rewriter):
         name = f'::cuda_host::run<::cuda_host::kWarps>("{function.name}", '
         return f' {name}[=](CAFFE_HOST_BLOCK) mutable {{{text}}}, [=]() mutable {{\n#line {line} "{path}"\n'
 
-    def _edits(self, edits: list[tuple[int, int, str]], unit: Unit):
+    def _edits(self, edits: list[tuple[int, int, Any]], unit: Unit):
+        """Edits of a pass that copies text. What is rendered later has its conversions."""
         for start, end, text in edits:
-            self.edit(start, end, of_text(text, unit.types, in_loop=True))
+            self.edit(start, end, text if callable(text) else of_text(text, unit.types, in_loop=True))
 
     def _nothing_left(self, function: Function) -> str:
         """What a kernel does whose body no branch for nvcc has left."""

@@ -15,7 +15,10 @@ ASK = "::cuda_host::may_"
         ("while (*flag == 0);", f"while ({ASK}wait() && ::cuda_host::waited(bool((*flag == 0))));"),
         ("while (y[0] == 0) ;", f"while ({ASK}wait() && ::cuda_host::waited(bool((y[0] == 0)))) ;"),
         ("for (;;) if (*flag) break;", f"for (; {ASK}spin();) if ("),
-        ("do { y[0] += flag[1]; } while (y[0] < 9);", f"while ({ASK}wait() && ::cuda_host::waited(bool((y[0] < 9))));"),
+        (
+            "do { y[0] += flag[1]; } while (y[0] < 9);",
+            f"while ({ASK}wait() && ::cuda_host::waited(bool((y[0] < 9))));",
+        ),
         ("for (int i = 0; i < 3; ++i) y[i] = 1;", "for (int i = 0; i < 3; ++i) y[i] = 1;"),
     ],
 )

@@ -199,7 +199,8 @@ __device__ T given_K(R x) { return x; }
 WAYS = {
     "loop": "",
     "phases": "__shared__ int meet[1]; if (threadIdx.x == 0) meet[0] = 0; __syncthreads(); n += meet[0];",
-    "fibres": "__syncwarp();",
+    "warps": "n += __shfl_xor_sync(0xffffffff, 0, 1);",
+    "fibres": "if (threadIdx.x % 32 < 64) __syncwarp(__activemask());",
 }
 
 
