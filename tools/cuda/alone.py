@@ -22,7 +22,8 @@ from .tokens import LOOP, Spans, position_from
 # Names by which threads wait for each other, or see which threads run.
 MEETS = re.compile(
     r"(clock(64)?|__syncthreads\w*|__syncwarp|__threadfence\w*|__shfl\w*|__ballot\w*|__any(_sync)?|__all(_sync)?|__activemask"
-    r"|__match_\w+|__reduce_\w+_sync|__nanosleep|atomicCAS\w*|atomicExch\w*|volatile|asm|__asm__"
+    r"|__match_\w+|__reduce_\w+_sync|__nanosleep|atomicCAS\w*|atomicExch\w*|volatile|asm|__asm__|__asm|wmma|mma_sync|load_matrix_sync|store_matrix_sync|__pipeline_\w+"
+    r"|memcpy_async|barrier|pipeline\w*|make_pipeline|arrive\w*|(consumer|producer)_\w+|atomic_ref"
     r"|this_(thread|thread_block|cluster|grid|multi_grid)|\w*tiled_partition|coalesced_threads"
     r"|(labeled|binary)_partition|(thread|grid|coalesced|cluster|multi_grid)_group|thread_block(_tile)?)\Z"
 )

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
+from .brackets import CLOSING, OPENING
 from .branches import Choice, choose
 from .conditions import HOST_BUILD, Directive, Token, evaluate
 
@@ -32,8 +33,6 @@ TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
-OPENING = {"(": ")", "[": "]", "{": "}"}
-CLOSING = {")": "(", "]": "[", "}": "{"}
 
 
 class Imbalance(NamedTuple):

@@ -6,20 +6,8 @@ import re
 from bisect import bisect_left, bisect_right
 from operator import attrgetter
 
-from .lexer import CLOSING, OPENING, Directive, Token
-
-
-def match_brackets(tokens: list[Token]) -> dict[int, int]:
-    """The partner of each bracket in a short list of tokens, such as a macro's body, by index."""
-    partner, stack = {}, []
-    for index, token in enumerate(tokens):
-        if token.kind == "punct" and token.text in OPENING:
-            stack.append(index)
-        elif token.kind == "punct" and stack and CLOSING.get(token.text) == tokens[stack[-1]].text:
-            partner[index] = stack[-1]
-            partner[stack.pop()] = index
-    return partner
-
+from .brackets import match_brackets as match_brackets
+from .lexer import Directive, Token
 
 # `CUDA_KERNEL_LOOP(i, n) body` is not a C++ statement. `while           (i, n) body` is one of the same length.
 LOOP = re.compile(r"CUDA_\w*KERNEL_LOOP\w*\Z")
