@@ -6,6 +6,7 @@ import sys
 import threading
 import weakref
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -273,7 +274,8 @@ def test_parameters_of_other_types(monkeypatch):
         return top
 
     x = torch.rand(3)
-    for factor in (1, 1.0, True, 0.0, -0.0, float("nan"), "a", (1, 2), (1, True), [1], None):
+    factors: tuple[Any, ...] = (1, 1.0, True, 0.0, -0.0, float("nan"), "a", (1, 2), (1, True), [1], None)
+    for factor in factors:
         before = len(seen)
         for _ in range(4):
             scaled(x, factor, False)
