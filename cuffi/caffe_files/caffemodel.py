@@ -258,7 +258,10 @@ class _Scan:
             else:
                 raise _Malformed(f"offset {where}: a field of wire type {wire}")
             if not number or size > end - at:
-                raise _Malformed(f"offset {where}: a field of {size} bytes where {end - at} are left")
+                raise _Malformed(
+                    f"offset {where}: a field of {size} bytes where {end - at} are left. "
+                    "Is it cut off? Download it again"
+                )
             yield number, wire, at, at + size
             at += size
 

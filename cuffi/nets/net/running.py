@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -131,7 +132,21 @@ def _failed(net: CaffeNet, spec: Spec, error: Exception, more: str = "") -> Exce
     kind = CaffeRuntimeError
     if isinstance(error, ValueError | TypeError):
         kind = CaffeValueError if isinstance(error, ValueError) else CaffeTypeError
-    return kind(f"{net.path}, line {spec.line}: layer {spec.name!r} ({spec.type}): {error}{more}")
+    return kind(
+        f"{net.path}, line {spec.line}: layer {spec.name!r} ({spec.type}): {error}{_label(net, spec, error)}{more}"
+    )
+
+
+def _label(net: CaffeNet, spec: Spec, error: Exception) -> str:
+    """What a label that torch calls a target must be."""
+    scores = net.shapes.get(spec.bottoms[0], ()) if spec.bottoms else ()
+    if not re.match(r"Target -?\d+ is out of bounds", str(error)) or len(spec.bottoms) < 2:
+        return ""
+    classes = f", of which {spec.bottoms[0]!r} has {scores[1]}" if len(scores) > 1 else ""
+    return (
+        f" It is a label in {spec.bottoms[1]!r}: labels are classes{classes}, counted from 0. One that does not "
+        "count is named by loss_param { ignore_label: ... }"
+    )
 
 
 def _unlike(net: CaffeNet, given: Mapping[str, Tensor], read: list[str]) -> str:

@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...base import CaffeRuntimeError
+from ...base import CaffeError, CaffeRuntimeError, some
 from ...base.files import written_whole
+from ...caffe_files.parameters import did_you_mean
 from ..data.sources import package
 from ..net.blob import Blob, BlobVec
 from ..stock import blobs_of, share_blob
@@ -196,6 +197,21 @@ def save_hdf5(params: dict[str, BlobVec], filename) -> None:
         target.write(content.getbuffer())
 
 
+class UnknownName(CaffeError, KeyError):
+    """A name that a net's dict does not have. A script may expect a KeyError."""
+
+    __str__ = Exception.__str__  # KeyError's own shows a name, and would quote the sentence
+
+
+def _near(key, known) -> str:
+    near = did_you_mean(key, known) if isinstance(key, str) else ""
+    return (
+        f"{near} There are: {', '.join(map(str, some(known)))}"
+        if near
+        else f". There are: {', '.join(some(known))}"
+    )
+
+
 class Names(OrderedDict):
     """A dict of a net's blobs or parameters. As in pycaffe, a change of the dict itself does not reach the net."""
 
@@ -205,6 +221,9 @@ class Names(OrderedDict):
         for key, value in items:
             self[key] = value
         self._name = name
+
+    def __missing__(self, key):
+        raise UnknownName(f"{self._name or 'net'}[{key!r}]: there is no such name{_near(key, self)}")
 
     def _say(self, key) -> None:
         if self._name:

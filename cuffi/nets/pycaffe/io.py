@@ -33,6 +33,10 @@ def _floats(image, color: bool) -> np.ndarray:
     return values
 
 
+def _described(mean: np.ndarray) -> str:
+    return f"{list(mean.shape)}" if mean.dtype.kind in "fiub" else repr(mean.tolist())[:60]
+
+
 def resize_image(im: np.ndarray, new_dims, interp_order=1) -> np.ndarray:
     """The image [H, W, K] with height and width new_dims, as float32.
 
@@ -146,19 +150,28 @@ class Transformer:
         mean = np.asarray(mean)
         if mean.ndim == 1:
             if mean.shape[0] != self.inputs[in_][1]:
-                raise CaffeValueError("Mean channels incompatible with input.")
+                raise CaffeValueError(
+                    f"Mean channels incompatible with input. A mean of {len(mean)} values for {in_!r} of "
+                    f"{self.inputs[in_][1]} channels"
+                )
             mean = mean[:, None, None]
         else:
             mean = mean[None] if mean.ndim == 2 else mean
             if mean.ndim != 3:
-                raise CaffeValueError("Mean shape invalid")
+                raise CaffeValueError(
+                    f"Mean shape invalid: expected an array [K] or [K, H, W], got {_described(mean)}. A .binaryproto "
+                    "is read by caffe.proto.caffe_pb2.BlobProto and caffe.io.blobproto_to_array, whose [0] is [K, H, W]"
+                )
             if tuple(mean.shape) != tuple(self.inputs[in_][1:]):
                 mean = self._resized_mean(in_, mean)
         self.mean[in_] = mean
 
     def _resized_mean(self, in_: str, mean: np.ndarray) -> np.ndarray:
         if mean.shape[0] not in (1, self.inputs[in_][1]):
-            raise CaffeValueError("Mean shape incompatible with input shape.")
+            raise CaffeValueError(
+                f"Mean shape incompatible with input shape. A mean of {mean.shape[0]} channels for {in_!r} of "
+                f"{self.inputs[in_][1]}"
+            )
         return resize_image(mean.transpose(1, 2, 0), self.inputs[in_][2:]).transpose(2, 0, 1)
 
     def set_input_scale(self, in_: str, scale: float) -> None:
