@@ -226,7 +226,7 @@ class Settings:
 
     @property
     def makes_toolkit(self) -> bool:
-        """Does make write what Python needs into the package: the extension that makes calls, the wings' messages?
+        """Does make write what Python needs into the package: the extension that makes calls, the wings' files?
 
         A checkout's own make does, and no build with a CORE elsewhere, such as that of load. An installed package, or
         another user's checkout, has them.
