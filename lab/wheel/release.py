@@ -1,6 +1,6 @@
 """May this commit be released under this tag? What a workflow can read: the version, the news and the addresses.
 
-    python -m lab.wheel.release v0.9.0
+python -m lab.wheel.release v0.9.0
 """
 
 import re
@@ -23,7 +23,8 @@ def wrong(tag: str, root: Path = ROOT) -> list[str]:
     version, date = (head[1], head[2]) if head else ("nothing", None)
     if version != read["VERSION"] or not date:
         found.append(
-            f"CHANGELOG.md's newest section is of {version}, dated {date}: expected '## {read['VERSION']} YEAR-MONTH-DAY'"
+            f"CHANGELOG.md's newest section is of {version}, dated {date}: "
+            f"expected '## {read['VERSION']} YEAR-MONTH-DAY'"
         )
     for project in ("pyproject.toml", "packaging/nets/pyproject.toml"):
         if _PLACEHOLDER in (root / project).read_text(encoding="utf-8"):

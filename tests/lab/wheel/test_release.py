@@ -1,6 +1,7 @@
 """What a release's workflow refuses: another version, old news, addresses that are placeholders."""
 
 import pytest
+
 from lab.wheel import release
 
 
