@@ -41,6 +41,7 @@ STDIN = re.compile(
     r"\bstdin\b|\bscanf\s*\(|\bcin\b|\bgetchar\s*\(|\bSTDIN_FILENO\b"
 )  # there is nothing in it
 AS_NVCC = [
+    "-fsigned-char",
     "-fno-strict-aliasing",
     "-fno-finite-loops",
     "-fno-delete-null-pointer-checks",

@@ -68,11 +68,15 @@ inline uintptr_t code_address(const void* context) {
 
 // Is an address near the end of the stack that the code at the signal has?
 inline bool near_stack(const char* address, const void* context) {
+  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext;
 #if defined(__x86_64__)
-  const auto at = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RSP];
+  const auto at = registers.gregs[REG_RSP];
+  return llabs(static_cast<long long>(reinterpret_cast<intptr_t>(address)) - at) < (1 << 16);
+#elif defined(__aarch64__)
+  const auto at = static_cast<long long>(registers.sp);
   return llabs(static_cast<long long>(reinterpret_cast<intptr_t>(address)) - at) < (1 << 16);
 #else
-  return (void)address, (void)context, false;
+  return (void)address, (void)registers, false;
 #endif
 }
 
