@@ -110,6 +110,8 @@ def _run(program: Program | Script, outcome: Outcome, limits: Limits, blocks: in
         if program.is_invented:
             found = _invented(program, folder, limits, blocks).certain(found)
         found = [program.placed(one) for one in found]
+    if not outcome.ran:  # then there is no kernel, either, instead of which torch computes
+        found = [one for one in found if one.kind != "not-the-kernel"]
     outcome.not_run += [
         f"{name}: did not run" for name in program.kernels if outcome.ran and name not in outcome.ran
     ]
@@ -127,6 +129,8 @@ def _run(program: Program | Script, outcome: Outcome, limits: Limits, blocks: in
         ]
     outcome.findings = found
     outcome.not_run += program.not_judged
+    if isinstance(program, Script) and program.drift:
+        outcome.outputs["drift"] = program.drift
 
 
 def _races(program: Program | Script, folder: Path, limits: Limits, blocks: int):

@@ -23,7 +23,7 @@ CLASSES = [
         "arithmetic",
         "undefined",
     ),
-    *("different-result", "wrong-status", "crash", "hang", "launch"),
+    *("different-result", "not-the-kernel", "wrong-status", "crash", "hang", "launch"),
     *("refused", "not-built", "no-kernel", "incomplete"),
 ]
 NO_VERDICT = {"refused", "not-built", "no-kernel", "incomplete", "hang"}

@@ -249,7 +249,7 @@ def flags(mode: str) -> list[str]:
 
 
 @functools.cache
-def _name(mode: str) -> str:
+def prepared_name(mode: str) -> str:
     """The name of what is prepared for a mode by this version of the toolkit."""
     root = toolkit.root()
     words = hashlib.sha256(repr((flags(mode), compiler(), os.uname().release)).encode())
@@ -260,7 +260,7 @@ def _name(mode: str) -> str:
 
 def prepared(mode: str) -> tuple[Path, Path]:
     """The precompiled headers and the launcher of a mode, made once for this version of the toolkit."""
-    root, folder = toolkit.root(), kept.folder() / _name(mode)
+    root, folder = toolkit.root(), kept.folder() / prepared_name(mode)
     header, launcher = folder / "judge.h", folder / "launch.o"
     if not kept.is_whole(folder):
         private.make_private(folder)

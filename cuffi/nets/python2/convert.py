@@ -165,7 +165,9 @@ def _of_statements(tree: ast.Module) -> ast.Module:
     return tree
 
 
-def _by_fissix(text: str, path: str, tree: ast.Module | None, new: SyntaxError | None) -> tuple[ast.Module, int]:
+def _by_fissix(
+    text: str, path: str, tree: ast.Module | None, new: SyntaxError | None
+) -> tuple[ast.Module, int]:
     # In Python 2 a tab could stand for up to eight blanks.
     text = "\n".join(_untabbed(line) for line in text.split("\n")) + "\n"
     try:

@@ -50,7 +50,11 @@ class Expressions(ast.NodeTransformer):
             return node
         if isinstance(node.value, ast.Tuple):
             return node
-        if isinstance(node.slice, ast.Constant) and isinstance(node.value, ast.Name) and node.value.id in self.caught:
+        if (
+            isinstance(node.slice, ast.Constant)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in self.caught
+        ):
             return ast.copy_location(self.call("__item__", node.value, node.slice), node)
         if isinstance(node.slice, ast.Constant | ast.Slice):
             return self.call("__text__", node)
@@ -82,7 +86,11 @@ class Expressions(ast.NodeTransformer):
         if len(node.targets) != 1:
             return node
         target = node.targets[0]
-        if isinstance(target, ast.Name) and isinstance(node.value, ast.Name) and node.value.id == "__caught__":
+        if (
+            isinstance(target, ast.Name)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "__caught__"
+        ):
             self.caught.add(target.id)
         if isinstance(target, ast.Subscript):
             stored = self.call("__store__", node.value, target.value, _indexed(target.slice))
@@ -112,7 +120,9 @@ class Expressions(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare):
         self.generic_visit(node)
         for i, operation in enumerate(node.ops):
-            if isinstance(operation, ast.In | ast.NotIn) and isinstance(node.comparators[i], ast.Name | ast.Call):
+            if isinstance(operation, ast.In | ast.NotIn) and isinstance(
+                node.comparators[i], ast.Name | ast.Call
+            ):
                 node.comparators[i] = self.call("__within__", node.comparators[i])
         name = f"__{type(node.ops[0]).__name__}__"
         if len(node.ops) == 1 and name in OLD_BUILTINS:

@@ -176,7 +176,11 @@ def in_base(digits, before: str, today: int):
         if own is not None:
             return own(number)
         number = operator.index(number)
-        text = ("-" if number < 0 else "") + (before if number or before == "0x" else "") + digits(abs(number))[today:]
+        text = (
+            ("-" if number < 0 else "")
+            + (before if number or before == "0x" else "")
+            + digits(abs(number))[today:]
+        )
         return text if -sys.maxsize - 1 <= number <= sys.maxsize else f"{text}L"
 
     return call

@@ -149,7 +149,9 @@ def _of_hdf5(owner, method):
 
 def _projected(owner, method):
     """gca(projection="3d")"""
-    return lambda **named: (getattr(owner, "subplot", None) or owner.add_subplot)(**named) if named else method()
+    return lambda **named: (
+        (getattr(owner, "subplot", None) or owner.add_subplot)(**named) if named else method()
+    )
 
 
 # Methods that exist, and do what they did: from the owner and its method.

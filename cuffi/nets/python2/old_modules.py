@@ -228,5 +228,3 @@ def exceptions_module() -> types.ModuleType:
     kinds = {n: k for n, k in vars(builtins).items() if isinstance(k, type) and issubclass(k, BaseException)}
     vars(module).update(kinds, StandardError=Exception)
     return module
-
-

@@ -35,7 +35,10 @@ def represented(value) -> str:
     if text.isascii() and "\\udc" not in text:
         return text
     return _NOT_ASCII.sub(
-        lambda found: f"\\x{found[1]}" if found[1] else "".join(f"\\x{byte:02x}" for byte in as_bytes(found[0])), text
+        lambda found: (
+            f"\\x{found[1]}" if found[1] else "".join(f"\\x{byte:02x}" for byte in as_bytes(found[0]))
+        ),
+        text,
     )
 
 
