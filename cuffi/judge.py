@@ -17,8 +17,8 @@ Exit status: 0 nothing found, 1 wrong, 2 usage, 3 no verdict.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -33,6 +33,7 @@ from .judging.invented import Invented
 from .judging.limits import Limits
 from .judging.programs import NotBuilt, Program
 from .judging.python import Script
+from .judging.shown import for_github, lines, sarif, shown
 
 NO_ARGUMENTS = "; no kernel had run; arguments of main() follow --, and nothing can be typed"
 BLOCKS = 64  # of a launch, under the race finder
@@ -134,7 +135,7 @@ def _run(program: Program | Script, outcome: Outcome, limits: Limits, blocks: in
 
 
 def _races(program: Program | Script, folder: Path, limits: Limits, blocks: int):
-    """Under the race finder: from the first thread, and if nothing is found, from the last."""
+    """Under the race finder: from the first thread, and if nothing is found, from the last, and changing at atomics."""
     settings = {"CAFFE_RACES_BLOCKS": str(blocks)}
     first = program.run("races", folder, limits, **settings)
     found, ran, left = of_log(first.log)
@@ -142,8 +143,9 @@ def _races(program: Program | Script, folder: Path, limits: Limits, blocks: int)
     if all(one.is_warning for one in found):
         # A program whose threads wait for earlier ones does not end so, which says nothing.
         within = replace(limits, seconds=min(limits.seconds, program.more_seconds))
-        again = program.run("races", folder, within, **settings, CAFFE_RACES_BACKWARDS="1")
-        found += [one for one in of_log(again.log)[0] if one.kind == "race"]
+        for order in ("CAFFE_RACES_BACKWARDS", "CAFFE_RACES_CHANGING"):
+            again = program.run("races", folder, within, **settings, **{order: "1"})
+            found += [one for one in of_log(again.log)[0] if one.kind == "race"]
     return found, ran, left
 
 
@@ -179,34 +181,6 @@ def _without_doubles(findings: list[Finding]) -> list[Finding]:
     return list(told.values())
 
 
-def shown(said: dict) -> str:
-    """The answer as text."""
-    allowed = ", a warning" if said["findings"] and not said["status"] else ""
-    lines = [f"{said['files'][0] if said['files'] else '?'}: {said['verdict']}{allowed}"]
-    lines += [f"  {one['kind']}: {one['text']}" + _at(one) for one in said["findings"]]
-    lines += [f"  not run: {why}" for why in said["not_run"]]
-    ran = ", ".join(said["ran"]) or "no kernel"
-    return "\n".join([*lines, f"  ran: {ran}; {said['seconds']} s"])
-
-
-def _at(one: dict) -> str:
-    return f"\n    {one['place']}" if one["place"] and one["place"] not in one["text"] else ""
-
-
-def annotations(said: dict) -> str:
-    """The findings as GitHub's workflow commands, which mark lines of a change."""
-    lines = []
-    for one in said["findings"]:
-        file, _, line = one["place"].rpartition(":")
-        with contextlib.suppress(ValueError):
-            file = str(Path(file).relative_to(Path.cwd()))
-        where = f"file={file},line={line}," if file else f"file={said['files'][0]},"
-        text = one["text"].replace("%", "%25").replace("\n", "%0A")
-        level = "error" if said["status"] == 1 and not one["is_warning"] else "warning"
-        lines.append(f"::{level} {where}title=cuffi judge: {one['kind']}::{text}")
-    return "\n".join(lines)
-
-
 def resident(limits: Limits, options: list[str]) -> int:
     """Answer requests from standard input, one JSON object a line, until it ends."""
     for line in sys.stdin:
@@ -237,6 +211,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("files", nargs="*", metavar="file.cu")
     made.add_argument("--reference", metavar="ref.py", help="what must come out")
     made.add_argument("--json", action="store_true", help="print one JSON object")
+    made.add_argument("--lines", action="store_true", help="print file:line:column: error: ..., for editors")
+    made.add_argument("--sarif", metavar="FILE", help="write the findings as SARIF 2.1.0, too")
     made.add_argument("--annotate", action="store_true", help="print GitHub's annotations, too")
     made.add_argument("--resident", action="store_true", help="read requests from standard input")
     made.add_argument("--seconds", type=float, default=20, help="of each run (20)")
@@ -279,11 +255,26 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"cuffi judge: {wrong}", file=sys.stderr)
         return 2
     said = judge(given.files, words[at + 1 :], limits, options, given.blocks, given.reference)
-    print(json.dumps(said, indent=1) if given.json else shown(said))
+    print(json.dumps(said, indent=1) if given.json else lines(said) if given.lines else shown(said))
     if given.annotate and said["findings"]:
-        print(annotations(said))
+        print(for_github(said))
+    if given.sarif:
+        Path(given.sarif).write_text(json.dumps(sarif([said]), indent=1) + "\n")
     return said["status"]
 
 
+def command() -> int:
+    """`main`, which ends quietly if nobody reads what it prints, and by Ctrl-C."""
+    try:
+        status = main()
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes as it ends
+        return 141
+    except KeyboardInterrupt:
+        return 130
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command())
