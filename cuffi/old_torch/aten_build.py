@@ -54,7 +54,8 @@ class TorchExtension:
         self, name: str, sources: Iterable, cxx: Sequence = (), nvcc: Sequence = (), link: Sequence = (),
         include_dirs: Sequence = (), shown=lambda text: text,
     ):  # fmt: skip
-        if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
+        # setup.py files write f"{package}.name", and setuptools takes ".name" for a module without a package.
+        if not isinstance(name, str) or not all(p.isidentifier() for p in name.removeprefix(".").split(".")):
             raise CaffeValueError(f"name: expected a module's name such as lltm_cuda, got {name!r}")
         self.name, self.short, self.shown = name, name.rpartition(".")[2], shown
         self.sources = [self._existing(source) for source in sources]

@@ -8,10 +8,10 @@ import torch
 
 # Names that include/aten/tensor.h declares, or that are no operations of tensors.
 _BY_HAND = """
-    Bool Float Int __and__ append backward clear contiguous copy count cpu cuda data device dim element_size extend find
-    format from_blob get_device grad index index_put_ insert is_complex is_contiguous is_cuda is_floating_point is_leaf
-    is_same item join layout len list numel pop requires_grad_ set_ size sizes split_with storage storage_offset str
-    stride strides tensor to type warn
+    Bool Float Int __and__ append backward can_cast clear contiguous copy count cpu cuda data device dim
+    element_size extend find format from_blob get_device grad index index_put_ insert is_complex is_contiguous
+    is_cuda is_floating_point is_leaf is_same item join layout len list numel pop promote_types requires_grad_ set_
+    size sizes split_with storage storage_offset str stride strides tensor to type warn
 """
 BY_HAND = frozenset(_BY_HAND.split())
 ARGUMENT = re.compile(
@@ -39,6 +39,8 @@ _NO_DEFAULT = {
     r"conv\dd\.padding": "bias stride padding", "stft": "hop_length win_length window normalized",
     r"(std|var)(_mean)?(\.dim|\.out)?": "unbiased", r"linalg_(pinv|matrix_rank)\.atol_rtol_float(_out)?": "atol rtol",
 }  # fmt: skip
+# The namespaces whose functions have names such as fft_rfft in the schemas.
+SPACES = ("fft", "linalg", "nested", "sparse", "special")
 # The arguments that are one TensorOptions in C++.
 OPTIONS = ["dtype", "layout", "device", "pin_memory"]
 
@@ -65,6 +67,7 @@ class Declared(NamedTuple):
 def text_of(names: set[str]) -> str:
     """The file operations.inc: methods and functions of these names."""
     methods, functions, seen = [], [], set()
+    names = names | {f"{space}_{name}" for space in SPACES if space in names for name in names}
     known, asked = _schemas(), names - BY_HAND
     asked |= {name.removesuffix("_out") for name in asked}
     for _, schema in sorted((place for name in asked for place in known.get(name, ())), key=lambda p: p[0]):
@@ -78,6 +81,9 @@ def text_of(names: set[str]) -> str:
         if found.names[:1] == ["self"] and found.parameters[0].startswith("const Tensor&"):
             methods.append(_method(found))
         functions.append(_function(found))
+        space, _, name = found.name.partition("_")
+        if space in SPACES:
+            functions.append(f"namespace {space} {{ {_function(found, name)} }}")
     return "\n".join(
         ("#ifdef AT_METHODS", *methods, "#endif", "#ifdef AT_FUNCTIONS", *functions, "#endif", "")
     )
@@ -197,10 +203,10 @@ def _statements(operation: Declared, values: list[str]) -> tuple[str, str]:
     return f"static const aten::Operation operation{{{strings}}}; ", f"aten::ask(operation, {{{given}}})"
 
 
-def _function(operation: Declared) -> str:
+def _function(operation: Declared, name: str = "") -> str:
     first, asked = _statements(operation, operation.values)
     result = "const Tensor&" if operation.name.endswith("_out") else operation.result
-    head = f"inline {result} {operation.name}({', '.join(operation.parameters)})"
+    head = f"inline {result} {name or operation.name}({', '.join(operation.parameters)})"
     return f"AT_COLD {head} {{ {first}{_returned(operation, asked)} }}"
 
 

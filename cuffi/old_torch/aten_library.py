@@ -32,14 +32,14 @@ def module_of(entry: Entry, name: str) -> ModuleType:
         found = {b: path for b, path in libraries_of(entry, name.rpartition(".")[2]).items() if b in here}
         if not found:
             raise CaffeRuntimeError(f"{name}: there is no library for this machine in {entry.folder}")
-        modules = [_import(name, path) for path in found.values()]
+        modules = [import_library(name, path) for path in found.values()]
         for other in modules[1:]:
             connect(modules[0], other)
         _imported[key] = modules[0]
     return _imported[key]
 
 
-def _import(name: str, path: Path) -> ModuleType:
+def import_library(name: str, path: Path) -> ModuleType:
     loader = importlib.machinery.ExtensionFileLoader(name, str(path))
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     if spec is None:
@@ -82,4 +82,4 @@ def join(module: ModuleType, file: str) -> None:
         return
     beside = Path(file.partition(".")[0] + BESIDE)
     if beside.exists() and any(not backend.on_host for backend in backends_here()):
-        connect(module, _import(module.__name__, beside))
+        connect(module, import_library(module.__name__, beside))

@@ -30,6 +30,15 @@ DTYPES = {
     7: torch.float64, 9: torch.complex64, 10: torch.complex128, 11: torch.bool, 15: torch.bfloat16,
     27: torch.uint16, 28: torch.uint32, 29: torch.uint64,
 }  # fmt: skip
+# ATen's numbers of the 8-bit floats that this torch has, and DLPack's.
+FLOAT8 = {
+    found: numbers
+    for name, numbers in {
+        "e5m2": (23, 12), "e4m3fn": (24, 10), "e5m2fnuz": (25, 13), "e4m3fnuz": (26, 11), "e8m0fnu": (44, 14),
+    }.items()
+    if (found := getattr(torch, f"float8_{name}", None))
+}  # fmt: skip
+DTYPES |= {number: dtype for dtype, (number, _) in FLOAT8.items()}
 LAYOUTS = {0: torch.strided, 1: torch.sparse_coo}
 FORMATS = {
     0: torch.contiguous_format,
@@ -64,10 +73,11 @@ def of_python(name: str, edge: str) -> dict:
         )
     parts = of_torch()
     parts["dtypes"] = DLPACK | {torch.complex64: 5 << 8 | 64, torch.complex128: 5 << 8 | 128}
+    parts["dtypes"] |= {dtype: number << 8 | 8 for dtype, (_, number) in FLOAT8.items()}
     return {
         "special": SPECIAL, "resolve": resolve, "describe": describe, "is_conj": Tensor.is_conj,
         "dtypes": DTYPES, "codes": CODES, "layouts": LAYOUTS, "formats": FORMATS, "device": device, "place": place,
-        "library": library, "join": join, "torch": parts,
+        "library": library, "join": join, "parameters": parameters, "torch": parts,
     }  # fmt: skip
 
 
@@ -197,18 +207,39 @@ def _setitem(tensor, index, value) -> None:
     tensor[tuple(index)] = value
 
 
+def _overload(name: str, overload: str):
+    space, _, plain = name.partition("::")
+    return getattr(getattr(getattr(torch.ops, space), plain), overload or "default")
+
+
+def _dispatch(name: str, overload: str, values: list) -> tuple:
+    """What torch's dispatcher returns for all arguments of a schema, in order."""
+    operation = _overload(name, overload)
+    pairs = list(zip(operation._schema.arguments, values, strict=True))
+    result = operation(
+        *(v for a, v in pairs if not a.kwarg_only), **{a.name: v for a, v in pairs if a.kwarg_only}
+    )
+    return result if isinstance(result, tuple) else () if result is None else (result,)
+
+
 OPERATORS = "add sub mul truediv mod lt gt le ge eq ne and_ or_ xor neg invert iadd isub imul itruediv"
 SPECIAL: dict[str, Callable] = {name: getattr(operator, name) for name in OPERATORS.split()}
 SPECIAL |= {
+    "arity": lambda name, overload: len(_overload(name, overload)._schema.arguments),
     "autograd": lambda call, backward, tensors: list(_Node.apply(call, backward, *tensors)),
     "as_number": lambda t: t[0],
     "backward": lambda t, gradient: t.backward(gradient),
+    "backward_of": lambda tensors, gradients, retain, create, inputs: torch.autograd.backward(
+        tensors, gradients or None, retain, create, inputs=inputs or None
+    ),
     "bytes": lambda n, where: torch.empty(n, dtype=torch.uint8, device=where),
+    "can_cast": torch.can_cast,
     "clone": Tensor.clone,
     "contiguous": lambda t, f: t.resolve_neg().resolve_conj().contiguous(memory_format=f),
     "copy_": lambda t, other: t.copy_(other),
     "detach": Tensor.detach,
     "deterministic": torch.are_deterministic_algorithms_enabled,
+    "dispatch": _dispatch,
     "enum": lambda name, members: enum.IntEnum(name, members),
     "exchange_device": lambda index: torch.cuda._exchange_device(index),
     "fill_": Tensor.fill_,
@@ -217,6 +248,9 @@ SPECIAL |= {
     "gemv": gemv,
     "getitem": lambda t, index: t[tuple(index)],
     "grad": lambda t: t.grad,
+    "gradients": lambda outputs, inputs, gradients, retain, create, unused: torch.autograd.grad(
+        outputs, inputs, gradients or None, retain, create, allow_unused=unused
+    ),
     "index_put_": lambda t, index, value, accumulate: t.index_put_(
         tuple(index), value if isinstance(value, Tensor) else torch.tensor(value).to(t), accumulate
     ),
@@ -229,6 +263,7 @@ SPECIAL |= {
     "manual_seed": torch.manual_seed,
     "num_threads": torch.get_num_threads,
     "philox": philox,
+    "promote_types": torch.promote_types,
     "repr": repr,
     "requires_grad": lambda t: t.requires_grad,
     "requires_grad_": Tensor.requires_grad_,
@@ -238,9 +273,11 @@ SPECIAL |= {
     "set_stream": lambda stream, index: torch.cuda.set_stream(torch.cuda.ExternalStream(stream, index)),
     "storage": lambda t: (t.untyped_storage().data_ptr(), t.untyped_storage().nbytes()),
     "storage_offset": Tensor.storage_offset,
-    "stream": raw_stream,
+    "stack": torch.stack,
+    "stream": lambda index: raw_stream(torch.cuda.current_device() if index < 0 else index),
     "tensor": lambda data, dtype, where: torch.tensor(data, dtype=dtype, device=where),
     "to": _to,
+    "view": Tensor.view,
     "not_deterministic": lambda what: _not_deterministic(what),
 }
 
@@ -319,7 +356,8 @@ SPECIAL |= {
     "append": list.append,
     "array": _array,
     "array_fields": _array_fields,
-    "call": lambda function, arguments: _there(function)(*arguments),
+    "as_kind": lambda kind, owner: _as_kind(KINDS[kind], _there(owner)),
+    "call": lambda function, arguments, named: _there(function)(*arguments, **named),
     "class": lambda name: type(name, (), {}),
     "class_name": lambda kind: kind.__name__,
     "contains": lambda owner, key: key in _there(owner),
@@ -330,6 +368,7 @@ SPECIAL |= {
     "hold": lambda instance, held: setattr(instance, "_held", held),
     "instance": _instance,
     "is": lambda a, b: a is b,
+    "items_of_set": lambda v: list(v) if isinstance(v, (set, frozenset)) else None,
     "len": lambda owner: len(_there(owner)),
     "list": list,
     "new_array": lambda shape, kind: np.empty(shape, np.dtype(kind)),
@@ -337,11 +376,18 @@ SPECIAL |= {
     "print": print,
     "put_in_class": _put_in_class,
     "same": _there,
+    "set": set,
     "setattr": setattr,
     "sequence": lambda v: list(v) if hasattr(v, "__getitem__") and not isinstance(v, NO_LIST) else None,
     "setentry": operator.setitem,
     "truth": bool,
+    "update": dict.update,
 }
+KINDS = {kind.__name__: kind for kind in (bool, dict, float, int, list, str, tuple)}
+
+
+def _as_kind(kind: type, value):
+    return value if isinstance(value, kind) else kind(value)
 
 
 def _not_deterministic(what: str) -> None:
@@ -382,6 +428,7 @@ def library(name: str, space: str, key: str, action: str, text: str, function, o
         must give tensors on other devices to `function`.
     """
     made = torch.library.Library(space, "FRAGMENT")
+    text = text.removeprefix(f"{space}::")
     full = f"{space}::{text.partition('(')[0]}"
     moved = action == "impl" and on_host and key == "CUDA"
     key = "" if action == "define" else "CPU" if moved else key or "CompositeImplicitAutograd"
@@ -400,6 +447,33 @@ def library(name: str, space: str, key: str, action: str, text: str, function, o
     _registered[full, key] = Registered(name, on_host, function)
     _libraries.append(made)
     return None
+
+
+def parameters(space: str, name: str) -> tuple[tuple, int] | None:
+    """(name,) or (name, default) of each argument of an operator, and how many results it has; None if nobody has
+    defined it.
+    """
+    plain, _, overload = name.removeprefix(f"{space}::").partition("(")[0].partition(".")
+    try:
+        schema = torch._C._get_schema(f"{space}::{plain}", overload)
+    except RuntimeError:
+        return None
+    found = ((a.name, _default_of(a)) if a.has_default_value() else (a.name,) for a in schema.arguments)
+    return tuple(found), len(schema.returns)
+
+
+def _default_of(argument):
+    """A default as torch passes it; the schema has dtypes and the like as numbers."""
+    kind, value = str(argument.real_type).removeprefix("Optional[").rstrip("]"), argument.default_value
+    tables = {"ScalarType": DTYPES, "Layout": LAYOUTS, "MemoryFormat": FORMATS}
+    return tables[kind][value] if kind in tables and isinstance(value, int) else value
+
+
+def opened(name: str, file: str) -> None:
+    """A library was loaded without an import: import it, which registers its operators."""
+    from .aten_library import import_library
+
+    import_library(name, Path(file))
 
 
 def _is_defined(operator_name: str) -> bool:

@@ -31,8 +31,8 @@ def test_kinds_of_arguments(values):
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.bool])
 def test_the_fields_of_a_tensor(values, dtype):
-    names = {torch.float64: "Double", torch.float16: "Half", torch.bfloat16: "BFloat16", torch.int8: "Char"}
-    name, size = names.get(dtype, "Bool"), dtype.itemsize
+    names = {torch.float64: "double", torch.float16: "c10::Half", torch.bfloat16: "c10::BFloat16"}
+    name, size = names.get(dtype, "signed char" if dtype == torch.int8 else "bool"), dtype.itemsize
     x = torch.zeros(3, 4, dtype=dtype)
     assert values.facts(x) == f"[3, 4] [4, 1] {name} cpu 12 1 2 {size}"
     assert values.facts(x.t()[1:]) == f"[3, 3] [1, 4] {name} cpu 9 0 2 {size}"

@@ -114,6 +114,9 @@ def source_of(job: dict, backend: str) -> str:
         "int aten_guarded(void (*run)(void*), void* data) { return caffe_guard([&] { return run(data), 0; }); }",
         "const char* aten_left_by() { return caffe_last_error(); }",
         "const char* aten_unsupported() { return caffe_unsupported(); }",
+        "int Py_IsInitialized();", "int Py_AddPendingCall(int (*)(void*), void*);",
+        "__attribute__((constructor)) static void aten_loaded() {",
+        "  if (Py_IsInitialized()) Py_AddPendingCall(aten_open, nullptr);", "}",
         f'__attribute__((visibility("default"))) void* PyInit_{job["module"]}() {{ return aten_make_module(); }}',
         "}", LAUNCH_PROBLEM if job["kernels"] and not BACKENDS[backend].on_host else "",
     ])  # fmt: skip

@@ -36,6 +36,7 @@ struct Python : caffe::Named {
   PyObject *dtypes = object("dtypes"), *codes = object("codes"), *layouts = object("layouts"),
            *formats = object("formats"), *device = object("device"), *place = object("place");
   PyObject *library = object("library"), *join = object("join");
+  PyObject* parameters = object("parameters");
 };
 Python* python = nullptr;
 
@@ -140,6 +141,16 @@ ScalarType dtype_of(const caffe::DLDataType& type) {
       return c10::kComplexDouble;
     case 6 << 8 | 8:
       return c10::kBool;
+    case 10 << 8 | 8:
+      return c10::kFloat8_e4m3fn;
+    case 11 << 8 | 8:
+      return c10::kFloat8_e4m3fnuz;
+    case 12 << 8 | 8:
+      return c10::kFloat8_e5m2;
+    case 13 << 8 | 8:
+      return c10::kFloat8_e5m2fnuz;
+    case 14 << 8 | 8:
+      return c10::kFloat8_e8m0fnu;
     default:
       return ScalarType::Undefined;
   }
@@ -351,7 +362,7 @@ Value other_of(PyObject* o) {
   const std::string kind = type_name(o);
   if (kind == "bool" || kind == "bool_") return {Value::kBool, PyObject_IsTrue(o)};  // numpy's
   Value v(Value::kReal);
-  v.real = PyFloat_AsDouble(o);
+  v.real = PyFloat_AsDouble(o), v.whole = true;
   if (!PyErr_Occurred()) return v;
   PyErr_Clear();
   return object_of(o);
@@ -573,6 +584,33 @@ bool connect_functions(PyObject* function, PyObject* other) {
   Py_XDECREF(std::exchange(f->other, new_reference(other)));
   return true;
 }
+// The names and defaults of a schema: torch leaves out arguments that have their defaults. A function that is boxed by hand
+// has as many as its schema.
+void take_parameters(Waiting& w) {
+  Bound& b = *w.bound;
+  const Owned all(sure(PyObject_CallFunction(python->parameters, "ss", w.space.c_str(), w.name.c_str())));
+  if (all.get() == Py_None) {
+    if (b.count == Bound::kOfSchema)
+      throw c10::Error(w.name + ": a boxed function is registered before its operator is defined");
+    return;
+  }
+  PyObject* arguments;
+  Py_ssize_t results;
+  if (!PyArg_ParseTuple(all.get(), "On", &arguments, &results)) raise();
+  const auto count = static_cast<size_t>(PyTuple_Size(arguments));
+  if (b.results) *b.results = static_cast<size_t>(results);
+  if (b.count == Bound::kOfSchema) b.count = count;
+  if (b.count != count)
+    throw c10::Error(
+        c10::str(w.space, "::", w.name, ": the schema has ", count, " arguments, the function ", b.count));
+  for (size_t i = 0; i < count; ++i) {
+    PyObject *name, *value = nullptr;  // (name) or (name, default)
+    if (!PyArg_ParseTuple(PyTuple_GetItem(arguments, static_cast<Py_ssize_t>(i)), "O|O", &name, &value))
+      raise();
+    b.names.push_back(PyUnicode_AsUTF8AndSize(name, nullptr));
+    b.defaults.push_back(value ? std::optional<Value>(value_of(value)) : std::nullopt);
+  }
+}
 // Static initialisers have no order. Definitions are first, and kernels last: in a host library they serve the
 // processor's tensors where nothing else does.
 void register_libraries() {
@@ -580,6 +618,7 @@ void register_libraries() {
   for (const int now : {0, 1, 2})
     for (Waiting& w : waiting()) {
       if (turn(w) != now) continue;
+      if (w.bound) take_parameters(w);
       const Owned f(w.bound ? function_of({*w.bound}) : new_reference(Py_None));
       const Owned earlier(sure(PyObject_CallFunction(
           python->library, "sssssOi", aten_module.name, w.space.c_str(), w.key.c_str(), w.action.c_str(),
@@ -736,6 +775,18 @@ Value capsule_of(std::shared_ptr<void> held, const char* type) {
   })));
   return object_of(made.get());
 }
+bool bytes_of(const Value& object, std::string* text) {
+  if (object.tag != Value::kObject) return false;
+  const Locked lock;
+  auto* const o = static_cast<PyObject*>(object.object.get());
+  const Owned bytes(PyByteArray_Check(o) ? PyBytes_FromObject(o)
+                    : PyBytes_Check(o)   ? new_reference(o)
+                                         : nullptr);
+  char* memory;
+  Py_ssize_t size;
+  if (!bytes || PyBytes_AsStringAndSize(bytes.get(), &memory, &size)) return PyErr_Clear(), false;
+  return text->assign(memory, static_cast<size_t>(size)), true;
+}
 std::shared_ptr<void> held_by(const Value& object, const char* type) {
   if (object.tag != Value::kObject) return nullptr;
   const Locked lock;
@@ -834,7 +885,18 @@ void library(const char* space, const char* key, const char* action, const char*
 }  // namespace aten
 
 extern "C" {
+static bool made_a_module = false;
+int aten_open(void*) {  // before the static initialisers have run
+  Dl_info library;
+  if (made_a_module || !dladdr(&aten_module, &library)) return 0;
+  const caffe::Owned service(PyImport_ImportModule(aten_module.service));
+  const caffe::Owned done(
+      service ? PyObject_CallMethod(service.get(), "opened", "ss", aten_module.name, library.dli_fname)
+              : nullptr);
+  return done ? 0 : -1;
+}
 void* aten_make_module() {
+  made_a_module = true;
   if (&caffe_unlock) caffe_unlock = aten::unlock, caffe_relock = aten::relock;
   static PyModuleDef definition = {
       PyModuleDef_HEAD_INIT, aten_module.name, nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr};

@@ -11,7 +11,9 @@ struct Bound {
   std::vector<std::string> names;  // of the parameters, if py::arg gave them
   std::vector<std::optional<Value>> defaults;
   std::vector<bool> exact;  // has a parameter noconvert()?
-  size_t count;
+  static constexpr size_t kOfSchema = ~size_t{0} - 1;
+  size_t count;                     // of the parameters; kOfSchema: those of the operator's schema
+  std::shared_ptr<size_t> results;  // how many the schema has, for a function that is boxed by hand
   std::function<Value(Values&)> run;
   std::vector<bool> objects;  // is a parameter py::object or the like, which gets Python's own object?
   bool on_cpu = false;  // an operator's implementation for the processor, which sees tensors of the processor
@@ -110,9 +112,15 @@ Bound bound_as(const char* name, const F& f) {
   made.run = [f](Values& given) { return call_with<R, A...>(f, given, std::index_sequence_for<A...>()); };
   return made;
 }
+template <typename Signature>
+struct Binder;
+template <typename R, typename... A>
+struct Binder<R(A...)> {
+  static Bound bound(const char* name, R (*f)(A...)) { return bound_as<R, A...>(name, f); }
+};
 template <typename R, typename... A>
 Bound bind(const char* name, R (*f)(A...)) {
-  return bound_as<R, A...>(name, f);
+  return Binder<R(A...)>::bound(name, f);
 }
 template <typename F, typename R, typename... A>
 Bound bind_lambda(const char* name, const F& f, R (F::*)(A...)) {
@@ -131,22 +139,6 @@ Bound bind(const char* name, const F& f) {
 
 namespace pybind11 {
 
-struct arg {
-  std::string name;
-  std::optional<aten::Value> value;
-  explicit arg(const char* n) : name(n) {}
-  template <typename T>
-  arg operator=(const T& v) const {
-    arg made(*this);
-    return made.value = aten::of(v), made;
-  }
-  bool exact = false;  // it is not converted
-  arg& noconvert(bool on = true) { return exact = on, *this; }
-  arg& none(bool = true) { return *this; }
-};
-inline namespace literals {
-inline arg operator""_a(const char* name, size_t) { return arg(name); }
-}  // namespace literals
 // Gives the interpreter's lock back until the end of its scope.
 class gil_scoped_release {
   void* const state_ = aten::unlock();

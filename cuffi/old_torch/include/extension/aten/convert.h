@@ -16,14 +16,16 @@ struct As<bool> {
   // As pybind11 has it: an int, a tensor, a numpy.bool_.
   static bool to(const Value& v) {
     if (v.tag == Value::kBool || (v.tag == Value::kInt && converts())) return v.integer != 0;
+    if (v.tag == Value::kNone && converts()) return false;
     const Value truth = v.tag == Value::kTensor && converts() ? special("truth", {v}) : v;
     return truth.tag == Value::kBool ? truth.integer != 0 : (wrong_type("bool", v), false);
   }
 };
 // A tensor of one element is a number, as in Python.
 inline Value number(const Value& v) {
-  return v.tag == Value::kTensor && converts() && at::Tensor(v.tensor).numel() == 1 ? special("item", {v})
-                                                                                    : v;
+  if (v.tag != Value::kTensor || !converts() || at::Tensor(v.tensor).numel() != 1) return v;
+  Value found = special("item", {v});
+  return found.whole = true, found;
 }
 // A letter is a text of one.
 template <>
@@ -38,7 +40,9 @@ template <typename T>
 struct As<T, std::enable_if_t<std::is_integral<T>::value>> {
   static Value of(T v) { return {Value::kInt, static_cast<int64_t>(v)}; }
   static T to(const Value& given) {
-    const Value v = number(given);
+    Value v = number(given);
+    if (v.tag == Value::kReal && v.whole && converts() && std::abs(v.real) < 0x1p63)
+      v = {Value::kInt, static_cast<int64_t>(v.real)};
     if (v.tag != Value::kInt && v.tag != Value::kBool) wrong_type("int", given);
     const T found = static_cast<T>(v.integer);
     if (static_cast<int64_t>(found) != v.integer || (std::is_unsigned<T>::value && v.integer < 0))
@@ -65,13 +69,16 @@ struct As<T, std::enable_if_t<std::is_enum<T>::value && !std::is_same<T, ScalarT
   static Value of(T v) { return {Value::kInt, static_cast<int64_t>(v)}; }
   static T to(const Value& v) { return static_cast<T>(As<int64_t>::to(v)); }
 };
-#define ATEN_TAGGED(type, tag_)                                                                    \
-  template <>                                                                                      \
-  struct As<type> {                                                                                \
-    static Value of(type v) { return {Value::tag_, static_cast<int64_t>(v)}; }                     \
-    static type to(const Value& v) {                                                               \
-      return v.tag == Value::tag_ ? static_cast<type>(v.integer) : (wrong_type(#type, v), type()); \
-    }                                                                                              \
+// Are a function's arguments taken? An operation's result may be an undefined tensor, as None, or a dtype by its number.
+inline thread_local bool taking_arguments = false;
+#define ATEN_TAGGED(type, tag_)                                                              \
+  template <>                                                                                \
+  struct As<type> {                                                                          \
+    static Value of(type v) { return {Value::tag_, static_cast<int64_t>(v)}; }               \
+    static type to(const Value& v) {                                                         \
+      const bool fits = v.tag == Value::tag_ || (v.tag == Value::kInt && !taking_arguments); \
+      return fits ? static_cast<type>(v.integer) : (wrong_type(#type, v), type());           \
+    }                                                                                        \
   };
 ATEN_TAGGED(ScalarType, kType)
 ATEN_TAGGED(c10::Layout, kLayout)
@@ -141,7 +148,10 @@ struct As<std::string> {
     return made.text = v, made;
   }
   static std::string to(const Value& v) {
-    return v.tag == Value::kText ? v.text : (wrong_type("str", v), "");
+    if (v.tag == Value::kText) return v.text;
+    std::string text;
+    if (!bytes_of(v, &text)) wrong_type("str", v);
+    return text;
   }
 };
 inline Value As<char>::of(char v) { return As<std::string>::of(std::string(1, v)); }
@@ -155,8 +165,6 @@ template <>
 struct As<std::string_view> {
   static Value of(std::string_view v) { return As<std::string>::of(std::string(v)); }
 };
-// None is an undefined tensor only from Python's operations. An argument that may be None is a std::optional.
-inline thread_local bool taking_arguments = false;
 template <>
 struct As<at::Tensor> {
   static Value of(const at::Tensor& v) {
@@ -259,6 +267,26 @@ struct As<std::pair<A, B>> {
     return {As<A>::to(v.list[0]), As<B>::to(v.list[1])};
   }
 };
+// A set.
+template <typename S>
+struct AsSet {
+  static Value of(const S& v) {
+    Value made(Value::kList);
+    for (const auto& one : v) made.list.push_back(aten::of(one));
+    return special_object("set", {made});
+  }
+  static S to(const Value& v) {
+    const Value list = v.tag == Value::kObject ? special("items_of_set", {v}) : v;
+    if (list.tag != Value::kList || v.tag != Value::kObject) wrong_type("set", v);
+    S made;
+    for (const Value& one : list.list) made.insert(As<typename S::value_type>::to(one));
+    return made;
+  }
+};
+template <typename T>
+struct As<std::set<T>> : AsSet<std::set<T>> {};
+template <typename T>
+struct As<std::unordered_set<T>> : AsSet<std::unordered_set<T>> {};
 // A map is a dict; a list of pairs on its way to Python.
 template <typename M>
 struct AsMap {

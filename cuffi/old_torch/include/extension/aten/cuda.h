@@ -80,7 +80,7 @@ inline cudaDeviceProp* getCurrentDeviceProperties() { return getDeviceProperties
 inline int warp_size() { return 32; }
 inline bool is_available() { return true; }
 template <typename T>
-inline T ATenCeilDiv(T a, T b) {
+C10_HOST_DEVICE inline T ATenCeilDiv(T a, T b) {
   return (a + b - 1) / b;
 }
 // A place in a stream's work.

@@ -36,6 +36,29 @@ template <typename T>
 inline Tensor tensor(ArrayRef<T> list, const TensorOptions& o = {}) {
   return detail::tensor_of(list.vec(), o);
 }
+// Rows: {{1, 2}, {3, 4}}, and so on.
+template <typename T>
+using Rows = std::initializer_list<std::initializer_list<T>>;
+template <typename T>
+inline Tensor tensor(Rows<T> rows, const TensorOptions& o = {}) {
+  const int64_t count = static_cast<int64_t>(rows.size()), each = static_cast<int64_t>(rows.begin()->size());
+  std::vector<T> all;
+  for (const auto& row : rows) {
+    TORCH_CHECK(static_cast<int64_t>(row.size()) == each, "Expected all sub-lists to have sizes: ", each,
+                " (e.g. ", each, "), but got sub-list with sizes: ", row.size());
+    all.insert(all.end(), row.begin(), row.end());
+  }
+  const Tensor flat = detail::tensor_of(all, TensorOptions(o).requires_grad(false));
+  const Tensor made = aten::call<Tensor>("view", flat, IntArrayRef({count, each}));
+  return o.requires_grad() ? made.requires_grad_() : made;
+}
+template <typename T>
+inline Tensor tensor(std::initializer_list<Rows<T>> blocks, const TensorOptions& o = {}) {
+  std::vector<Tensor> all;
+  for (const Rows<T>& rows : blocks) all.push_back(tensor(rows, TensorOptions(o).requires_grad(false)));
+  const Tensor made = aten::call<Tensor>("stack", all);
+  return o.requires_grad() ? made.requires_grad_() : made;
+}
 inline Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& o = {}) {
   const int64_t address = reinterpret_cast<int64_t>(data);
   return aten::call<Tensor>("from_blob", address, sizes, strides, o.dtype().type, o.device_);
@@ -89,6 +112,77 @@ struct TensorArg {
   TensorArg(const Tensor& t, const char* n, int p) : tensor(t), name(n), position(p) {}
   const Tensor* operator->() const { return &tensor; }
 };
+inline std::ostream& operator<<(std::ostream& out, const TensorArg& a) {
+  return a.position ? out << "argument #" << a.position << " '" << a.name << "'"
+                    : out << "'" << a.name << "'";
+}
+#define AT_CHECK_ARGUMENT(condition, ...) \
+  if (!(condition)) throw Error(str(__VA_ARGS__, " (while checking arguments for ", c, ")"));
+inline void checkDefined(CheckedFrom c, const TensorArg& t) {
+  AT_CHECK_ARGUMENT(t.tensor.defined(), "Expected tensor for ", t, " to be non-null, but it was undefined")
+}
+inline void checkDim(CheckedFrom c, const TensorArg& t, int64_t dim) {
+  AT_CHECK_ARGUMENT(t->dim() == dim, "Expected ", dim, "-dimensional tensor, but got ", t->dim(),
+                    "-dimensional tensor for ", t)
+}
+inline void checkDimRange(CheckedFrom c, const TensorArg& t, int64_t first, int64_t last) {
+  AT_CHECK_ARGUMENT(t->dim() >= first && t->dim() < last, "Expected ", first, " to ", last - 1,
+                    " dimensions, but got ", t->dim(), "-dimensional tensor for ", t)
+}
+inline void checkSameDim(CheckedFrom c, const TensorArg& a, const TensorArg& b) {
+  AT_CHECK_ARGUMENT(a->dim() == b->dim(), "Expected tensor for ", a, " to have same dimension as tensor for ",
+                    b, "; but ", a->dim(), " does not equal ", b->dim())
+}
+inline void checkContiguous(CheckedFrom c, const TensorArg& t) {
+  AT_CHECK_ARGUMENT(t->is_contiguous(), "Expected contiguous tensor, but got non-contiguous tensor for ", t)
+}
+inline void checkSize(CheckedFrom c, const TensorArg& t, IntArrayRef sizes) {
+  checkDim(c, t, static_cast<int64_t>(sizes.size()));
+  AT_CHECK_ARGUMENT(t->sizes().equals(sizes), "Expected tensor of size ", sizes, ", but got tensor of size ",
+                    t->sizes(), " for ", t)
+}
+inline void checkSize(CheckedFrom c, const TensorArg& t, int64_t dim, int64_t size) {
+  AT_CHECK_ARGUMENT(t->size(dim) == size, "Expected tensor to have size ", size, " at dimension ", dim,
+                    ", but got size ", t->size(dim), " for ", t)
+}
+inline void checkSameSize(CheckedFrom c, const TensorArg& a, const TensorArg& b) {
+  AT_CHECK_ARGUMENT(a->sizes().equals(b->sizes()), "Expected tensor for ", a,
+                    " to have same size as tensor for ", b, "; but ", a->sizes(), " does not equal ",
+                    b->sizes())
+}
+inline void checkNumel(CheckedFrom c, const TensorArg& t, int64_t numel) {
+  AT_CHECK_ARGUMENT(t->numel() == numel, "Expected tensor for ", t, " to have ", numel,
+                    " elements; but it actually has ", t->numel(), " elements")
+}
+inline void checkSameNumel(CheckedFrom c, const TensorArg& a, const TensorArg& b) {
+  AT_CHECK_ARGUMENT(a->numel() == b->numel(), "Expected tensor for ", a,
+                    " to have same number of elements as tensor for ", b, "; but ", a->numel(),
+                    " does not equal ", b->numel())
+}
+inline void checkScalarType(CheckedFrom c, const TensorArg& t, ScalarType type) {
+  AT_CHECK_ARGUMENT(t->scalar_type() == type, "Expected tensor for ", t, " to have scalar type ", type,
+                    "; but got ", t->toString(), " instead")
+}
+inline void checkScalarTypes(CheckedFrom c, const TensorArg& t, ArrayRef<ScalarType> types) {
+  AT_CHECK_ARGUMENT(std::count(types.begin(), types.end(), t->scalar_type()), "Expected tensor for ", t,
+                    " to have one of the following scalar types: ", types, "; but got ", t->toString(),
+                    " instead")
+}
+inline void checkSameType(CheckedFrom c, const TensorArg& a, const TensorArg& b) {
+  AT_CHECK_ARGUMENT(a->options().type_ == b->options().type_ && a->is_cuda() == b->is_cuda(),
+                    "Expected tensor for ", a, " to have the same type as tensor for ", b, "; but type ",
+                    a->toString(), " does not equal ", b->toString())
+}
+inline void checkSameGPU(CheckedFrom c, const TensorArg& a, const TensorArg& b) {
+  AT_CHECK_ARGUMENT(a->is_cuda() && b->is_cuda() && a->get_device() == b->get_device(),
+                    "Expected tensor for ", a, " to be on the GPU of tensor for ", b)
+}
+inline void checkDeviceType(CheckedFrom c, ArrayRef<Tensor> all, DeviceType type) {
+  for (const Tensor& t : all)
+    AT_CHECK_ARGUMENT(!t.defined() || t.device().type() == type, "Expected tensor to have ", type,
+                      " DeviceType, but got tensor with ", t.device().type(), " DeviceType")
+}
+#undef AT_CHECK_ARGUMENT
 inline void checkAllSameGPU(CheckedFrom c, ArrayRef<TensorArg> list) {
   for (const TensorArg& a : list)
     if (!a->is_cuda() || a->get_device() != list[0]->get_device())
@@ -150,11 +244,11 @@ C10_HOST_DEVICE inline bool _isnan(T x) {
   return x != x;
 }
 template <typename T>
-inline constexpr T divup(T a, T b) {
+C10_HOST_DEVICE inline constexpr T divup(T a, T b) {
   return (a + b - 1) / b;
 }
 template <typename A, typename B>
-inline constexpr A ceil_div(A a, B b) {
+C10_HOST_DEVICE inline constexpr A ceil_div(A a, B b) {
   return (a + b - 1) / b;
 }
 }  // namespace at
@@ -227,6 +321,14 @@ struct Context {
   bool deterministicAlgorithms() const { return aten::call<bool>("deterministic"); }
   void alertNotDeterministic(const char* what) const { aten::call("not_deterministic", what); }
   bool hasCUDA() const { return true; }
+  // The current stream, until torch 1.0: a cudaStream_t.
+  struct Stream {
+    template <typename T>
+    operator T*() const {
+      return static_cast<T*>(aten::stream_of(-1));
+    }
+  };
+  Stream getCurrentCUDAStream() const { return {}; }
   bool allowTF32CuBLAS() const { return false; }
 };
 inline Context& globalContext() {
@@ -234,6 +336,11 @@ inline Context& globalContext() {
   return context;
 }
 inline void manual_seed(uint64_t seed) { aten::call("manual_seed", static_cast<int64_t>(seed)); }
+inline ScalarType promote_types(ScalarType a, ScalarType b) {
+  return aten::call<ScalarType>("promote_types", a, b);
+}
+inline ScalarType promoteTypes(ScalarType a, ScalarType b) { return promote_types(a, b); }
+inline bool can_cast(ScalarType from, ScalarType to) { return aten::call<bool>("can_cast", from, to); }
 }  // namespace at
 
 namespace torch {
@@ -248,6 +355,18 @@ using variable_list = std::vector<at::Tensor>;
 using tensor_list = variable_list;
 using at::AutoGradMode;
 using at::GradMode;
+// The gradients of outputs by inputs: undefined for one that the outputs do not use, if that is allowed.
+inline variable_list grad(const variable_list& outputs, const variable_list& inputs,
+                          const variable_list& gradients = {}, std::optional<bool> retain_graph = {},
+                          bool create_graph = false, bool allow_unused = false) {
+  return aten::call<variable_list>("gradients", outputs, inputs, gradients, retain_graph, create_graph,
+                                   allow_unused);
+}
+inline void backward(const variable_list& tensors, const variable_list& gradients = {},
+                     std::optional<bool> retain_graph = {}, bool create_graph = false,
+                     const variable_list& inputs = {}) {
+  aten::call("backward_of", tensors, gradients, retain_graph, create_graph, inputs);
+}
 inline Variable make_variable(const at::Tensor& t, bool requires_grad = false) {
   return requires_grad ? t.requires_grad_() : t;
 }

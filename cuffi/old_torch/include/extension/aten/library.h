@@ -102,6 +102,10 @@ class Library {
   Library& def(const char* schema, const std::vector<Extra>&... /* tags */) {
     return aten::library(space_.c_str(), "", "define", schema, {}), *this;
   }
+  template <typename... Extra>
+  Library& def(const std::string& schema, const std::vector<Extra>&... tags) {
+    return def(schema.c_str(), tags...);
+  }
   template <typename R, typename... A>
   Library& def(const char* schema, R (*f)(A...)) {
     const std::string text(schema), name = text.substr(0, text.find('('));
@@ -170,6 +174,7 @@ struct LibraryBlock {
     fill(library);
   }
 };
+inline const char* schema(const char* text) { return text; }
 template <typename Key, typename F>
 Dispatched<F> dispatch(Key key, F f) {
   return {c10::toString(key), f};
@@ -183,8 +188,10 @@ Dispatched<F> dispatch(Key key, F f) {
                                                                    aten_library_##space##_##key##n); \
   static void aten_library_##space##_##key##n([[maybe_unused]] ::torch::Library& m)
 #define ATEN_LIBRARY_(space, key, m, n) ATEN_LIBRARY(space, key, m, n)
-#define TORCH_LIBRARY(space, m) ATEN_LIBRARY_(space, , m, 0)
+#define TORCH_LIBRARY(space, m) ATEN_LIBRARY_(space, , m, whole)
 #define TORCH_LIBRARY_FRAGMENT(space, m) ATEN_LIBRARY_(space, , m, __COUNTER__)
 #define TORCH_LIBRARY_IMPL(space, key, m) ATEN_LIBRARY_(space, key, m, __COUNTER__)
 #define TORCH_FN(f) &f
 #define TORCH_BOX(f) f
+#define TORCH_SELECTIVE_SCHEMA(schema) schema
+#define TORCH_SELECTIVE_NAME(name) name

@@ -15,6 +15,9 @@ extern const AtenModule aten_module __attribute__((visibility("hidden")));
 int aten_guarded(void (*run)(void*), void* data) __attribute__((visibility("hidden")));
 const char* aten_left_by() __attribute__((visibility("hidden")));
 const char* aten_unsupported() __attribute__((visibility("hidden")));
+// Python calls it at its next step after the library was loaded. If that was no import, as by torch.ops.load_library, it
+// imports the library, which registers its operators.
+int aten_open(void*) __attribute__((visibility("hidden")));
 // The body of the PyInit function: a module, or null with Python's exception.
 void* aten_make_module() __attribute__((visibility("hidden")));
 }

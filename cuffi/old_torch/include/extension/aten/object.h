@@ -36,10 +36,7 @@ class object : public handle_tag {
   template <typename K>
   accessor operator[](const K& key) const;
   template <typename... A>
-  object operator()(const A&... arguments) const {
-    return object(
-        aten::special_object("call", {value_, aten::Value(aten::Value::kTuple, {aten::of(arguments)...})}));
-  }
+  object operator()(const A&... arguments) const;
   template <typename T>
   T cast() const {
     return aten::to<T>(aten::call("same", value_));
@@ -54,6 +51,47 @@ class object : public handle_tag {
   std::vector<object> items() const;
 };
 using handle = object;
+
+// The object as one of a kind: list(x) as Python has it, and the same object if it is one.
+inline aten::Value as_kind(const char* kind, const object& o) {
+  return aten::special_object("as_kind", {aten::of(kind), o.value()});
+}
+
+// A parameter, with its default or its value: "x"_a, "x"_a = 1.
+struct arg {
+  std::string name;
+  std::optional<aten::Value> value;
+  explicit arg(const char* n) : name(n) {}
+  template <typename T>
+  arg operator=(const T& v) const {
+    arg made(*this);
+    return made.value = aten::of(v), made;
+  }
+  bool exact = false;  // it is not converted
+  arg& noconvert(bool on = true) { return exact = on, *this; }
+  arg& none(bool = true) { return *this; }
+};
+inline namespace literals {
+inline arg operator""_a(const char* name, size_t) { return arg(name); }
+}  // namespace literals
+// The arguments of a call, those with names apart.
+struct Arguments {
+  aten::Value placed{aten::Value::kTuple}, named{aten::Value::kDict};
+  template <typename T>
+  void take(const T& v) {
+    placed.list.push_back(aten::of(v));
+  }
+  void take(const arg& a) {
+    if (!a.value) throw c10::Error("the argument \"" + a.name + "\"_a of a call has no value");
+    named.list.push_back(aten::Value(aten::Value::kTuple, {aten::of(a.name), *a.value}));
+  }
+};
+template <typename... A>
+object object::operator()(const A&... arguments) const {
+  Arguments all;
+  (all.take(arguments), ...);
+  return object(aten::special_object("call", {value_, all.placed, all.named}));
+}
 
 class accessor : public object {
   aten::Value owner_, key_;
@@ -85,6 +123,13 @@ struct none : object {};
 struct dict : object {
   dict() : object(aten::special_object("dict", {})) {}
   explicit dict(aten::Value value) : object(std::move(value)) {}
+  dict(const object& o) : object(as_kind("dict", o)) {}
+  template <typename... A>
+  explicit dict(const arg& first, const A&... others) : dict() {
+    Arguments all;
+    all.take(first), (all.take(others), ...);
+    aten::special("update", {value_, all.named});
+  }
   // Pairs of a key and a value.
   auto begin() const { return iterated()->begin(); }
   auto end() const { return pairs_->end(); }
@@ -109,6 +154,7 @@ struct sequence : object {
 struct list : sequence {
   list() : sequence(aten::special_object("list", {})) {}
   explicit list(aten::Value value) : sequence(std::move(value)) {}
+  list(const object& o) : sequence(as_kind("list", o)) {}
   template <typename T>
   void append(const T& value) {
     aten::special("append", {value_, aten::of(value)});
@@ -116,28 +162,34 @@ struct list : sequence {
 };
 struct tuple : sequence {
   using sequence::sequence;
+  tuple(const object& o) : sequence(as_kind("tuple", o)) {}
 };
 struct function : object {
   using object::object;
 };
 struct str : object {
   str(const std::string& text) : object(aten::of(text)) {}
+  str(const char* text) : object(aten::of(text)) {}
+  str(const object& o) : object(as_kind("str", o)) {}
   explicit str(aten::Value value) : object(std::move(value)) {}
   operator std::string() const { return cast<std::string>(); }
 };
 struct int_ : object {
   int_(int64_t number) : object(aten::of(number)) {}
   explicit int_(aten::Value value) : object(std::move(value)) {}
+  int_(const object& o) : object(as_kind("int", o)) {}
   operator int64_t() const { return cast<int64_t>(); }
 };
 struct float_ : object {
   float_(double number) : object(aten::of(number)) {}
   explicit float_(aten::Value value) : object(std::move(value)) {}
+  float_(const object& o) : object(as_kind("float", o)) {}
   operator double() const { return cast<double>(); }
 };
 struct bool_ : object {
   bool_(bool truth) : object(aten::of(truth)) {}
   explicit bool_(aten::Value value) : object(std::move(value)) {}
+  bool_(const object& o) : object(as_kind("bool", o)) {}
   operator bool() const { return cast<bool>(); }
 };
 

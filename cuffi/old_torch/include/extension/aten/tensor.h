@@ -30,6 +30,10 @@ struct TensorIndex {
   aten::Value value;
   template <typename T>
   TensorIndex(const T& index) : value(aten::of(index)) {}
+  TensorIndex(const char* text) : value(aten::Value::kEllipsis) {
+    if (std::string_view(text) != "...")
+      throw Error(str("Expected \"...\" to represent an ellipsis index, but got \"", text, "\""));
+  }
 };
 }  // namespace indexing
 
@@ -39,7 +43,8 @@ class Tensor {
   // torch's error for a wrong dtype, as data_ptr<T>() has it.
   void check_dtype(ScalarType wanted, bool fits) const {
     if (!fits)
-      throw Error(str("expected scalar type ", toString(wanted), " but found ", toString(scalar_type())));
+      throw Error(
+          str("expected scalar type ", c10::toString(wanted), " but found ", c10::toString(scalar_type())));
   }
   void check_dims(size_t n) const {
     if (handle_->axes != n)
@@ -153,6 +158,7 @@ class Tensor {
   Device device() const { return Device(handle_->device, handle_->index); }
   int64_t get_device() const { return handle_->device == kCPU ? -1 : handle_->index; }
   DeprecatedTypeProperties type() const { return {scalar_type(), device()}; }
+  std::string toString() const { return type().toString(); }
   TensorOptions options() const { return TensorOptions(scalar_type()).device(device()).layout(layout()); }
   Layout layout() const { return kStrided; }
   bool is_cuda() const { return handle_->device == kCUDA; }

@@ -48,6 +48,7 @@
 #endif
 
 #include "complex.h"
+#include "float8.h"
 #include "half.h"
 #include "host_more.h"
 
@@ -80,10 +81,25 @@ struct Error : std::runtime_error {
   std::string what_without_backtrace() const { return what(); }
   std::string msg() const { return what(); }
 };
+// A part of a text; of a list, as torch has it, its items with blanks between.
+template <typename T, typename = void>
+struct IsShown : std::false_type {};
+template <typename T>
+struct IsShown<T, std::void_t<decltype(std::declval<std::ostream&>() << std::declval<const T&>())>>
+    : std::true_type {};
+template <typename T>
+void show(std::ostream& out, const T& part) {
+  if constexpr (IsShown<T>::value) {
+    out << part;
+  } else {
+    const char* between = "";
+    for (const auto& one : part) out << std::exchange(between, " "), show(out, one);
+  }
+}
 template <typename... T>
 std::string str(const T&... parts) {
   std::ostringstream out;
-  (void)(out << ... << parts);
+  (show(out, parts), ...);
   return out.str();
 }
 template <typename... T>
@@ -109,18 +125,32 @@ struct NoValue {
 };
 
 // ATen's numbers of the dtypes.
+#define AT_FORALL_REAL_TYPES(_) \
+  _(c10::Half, Half, 5)         \
+  _(float, Float, 6) _(double, Double, 7) _(bool, Bool, 11) _(c10::BFloat16, BFloat16, 15)
 #define AT_FORALL_TYPES(_) \
   _(uint8_t, Byte, 0)      \
   _(int8_t, Char, 1)       \
   _(int16_t, Short, 2)     \
   _(int32_t, Int, 3)       \
   _(int64_t, Long, 4)      \
-  _(c10::Half, Half, 5)    \
-  _(float, Float, 6) _(double, Double, 7) _(bool, Bool, 11) _(c10::BFloat16, BFloat16, 15)
+  AT_FORALL_REAL_TYPES(_)
 // Those that no dispatch over all types includes.
+#define AT_FORALL_FLOAT8_TYPES(_)              \
+  _(c10::Float8_e5m2, Float8_e5m2, 23)         \
+  _(c10::Float8_e4m3fn, Float8_e4m3fn, 24)     \
+  _(c10::Float8_e5m2fnuz, Float8_e5m2fnuz, 25) \
+  _(c10::Float8_e4m3fnuz, Float8_e4m3fnuz, 26) \
+  _(c10::Float8_e8m0fnu, Float8_e8m0fnu, 44)
+#define AT_FORALL_NAMED_TYPES(_)             \
+  AT_FORALL_REAL_TYPES(_)                    \
+  _(c10::complex<float>, ComplexFloat, 9)    \
+  _(c10::complex<double>, ComplexDouble, 10) \
+  AT_FORALL_FLOAT8_TYPES(_)
 #define AT_FORALL_FURTHER_TYPES(_)           \
   _(c10::complex<float>, ComplexFloat, 9)    \
   _(c10::complex<double>, ComplexDouble, 10) \
+  AT_FORALL_FLOAT8_TYPES(_)                  \
   _(uint16_t, UInt16, 27) _(uint32_t, UInt32, 28) _(uint64_t, UInt64, 29)
 enum class ScalarType : int8_t {
 #define AT_ENUM(type, name, number) name = number,
@@ -160,9 +190,11 @@ inline size_t elementSize(ScalarType type) {
   }
 }
 inline std::ostream& operator<<(std::ostream& out, ScalarType type) { return out << toString(type); }
-inline bool isFloatingType(ScalarType t) {
-  return t == kHalf || t == kFloat || t == kDouble || t == kBFloat16;
+inline bool isFloat8Type(ScalarType t) {
+  return (static_cast<int>(t) >= 23 && static_cast<int>(t) <= 26) || t == kFloat8_e8m0fnu;
 }
+inline bool isReducedFloatingType(ScalarType t) { return t == kHalf || t == kBFloat16 || isFloat8Type(t); }
+inline bool isFloatingType(ScalarType t) { return t == kFloat || t == kDouble || isReducedFloatingType(t); }
 inline bool isComplexType(ScalarType t) { return t == kComplexFloat || t == kComplexDouble; }
 inline bool isIntegralType(ScalarType t, bool with_bool = false) {
   return static_cast<int>(t) <= 4 || (with_bool && t == kBool) || t == kUInt16 || t == kUInt32 ||
@@ -244,7 +276,7 @@ struct TypeMeta {
   TypeMeta(ScalarType t = ScalarType::Undefined) : type(t) {}
   operator ScalarType() const { return type; }
   ScalarType toScalarType() const { return type; }
-  const char* name() const { return toString(type); }
+  const char* name() const;  // C++'s name of the type
   size_t itemsize() const { return elementSize(type); }
   friend bool operator==(TypeMeta a, TypeMeta b) { return a.type == b.type; }
   friend bool operator!=(TypeMeta a, TypeMeta b) { return a.type != b.type; }
@@ -252,8 +284,36 @@ struct TypeMeta {
   friend bool operator!=(TypeMeta a, ScalarType b) { return a.type != b; }
   friend bool operator==(ScalarType a, TypeMeta b) { return a == b.type; }
   friend bool operator!=(ScalarType a, TypeMeta b) { return a != b.type; }
-  friend std::ostream& operator<<(std::ostream& out, TypeMeta t) { return out << toString(t.type); }
+  friend std::ostream& operator<<(std::ostream& out, TypeMeta t) { return out << t.name(); }
 };
+
+inline const char* TypeMeta::name() const {
+  switch (type) {
+#define AT_NAME(type, name, number) \
+  case ScalarType::name:            \
+    return #type;
+    AT_FORALL_NAMED_TYPES(AT_NAME)
+#undef AT_NAME
+    case kByte:
+      return "unsigned char";
+    case kChar:
+      return "signed char";
+    case kShort:
+      return "short int";
+    case kInt:
+      return "int";
+    case kLong:
+      return "long int";
+    case kUInt16:
+      return "short unsigned int";
+    case kUInt32:
+      return "unsigned int";
+    case kUInt64:
+      return "long unsigned int";
+    default:
+      return "nullptr (uninitialized)";
+  }
+}
 
 // A view of an array. The values of a braced list are copied: `IntList size = {n, c};` is used after the list has gone.
 template <typename T>

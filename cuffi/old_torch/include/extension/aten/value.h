@@ -88,6 +88,7 @@ struct Value {
   };
   Tag tag = kNone;
   bool exact = false;   // an argument that is not converted
+  bool whole = false;   // a real number that pybind11 makes an int of: one of numpy or of a tensor, no float
   int64_t integer = 0;  // of a device: its type << 8 | its index + 1
   double real = 0;
   std::string text;
@@ -110,6 +111,8 @@ Value ask(const Operation& operation, const Values& arguments);
 Value special(const char* what, const Values& arguments);
 // The same, and the result stays Python's own object.
 Value special_object(const char* what, const Values& arguments);
+// The bytes of Python's bytes or bytearray; false for other objects.
+bool bytes_of(const Value& object, std::string* text);
 // A C++ object within a Python object, by the name of its type; null if there is none.
 Value capsule_of(std::shared_ptr<void> held, const char* type);
 std::shared_ptr<void> held_by(const Value& object, const char* type);

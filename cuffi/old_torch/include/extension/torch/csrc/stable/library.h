@@ -1,0 +1,2 @@
+#pragma once
+#include <aten/stable.h>
