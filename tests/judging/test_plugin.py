@@ -73,7 +73,14 @@ int main() {
 
 def test_the_kernel_that_is_wrong_fails_alone(tmp_path):
     (tmp_path / "k.cu").write_text(TWO)
-    words = "-p no:cuffi_judge -p no:cacheprovider -p cuffi.judging.plugin --cuffi-judge -q k.cu".split()
+    words = [
+        "-pno:cuffi_judge",
+        "-pno:cacheprovider",
+        "-pcuffi.judging.plugin",
+        "--cuffi-judge",
+        "-q",
+        "k.cu",
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words], cwd=tmp_path, env=around(), capture_output=True, text=True
     )

@@ -15,8 +15,9 @@ from cuffi.judging.shown import for_github, lines, sarif, shown
 def said(tmp_path, monkeypatch):
     """A judgement of a file here, with an error and a warning."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "k \u00e4.cu").write_text("__global__ void k(int* a) {\n    a[0] += 1;\n}\n")
-    place = f"{tmp_path / 'k \u00e4.cu'}:2"
+    file = tmp_path / "k \u00e4.cu"
+    file.write_text("__global__ void k(int* a) {\n    a[0] += 1;\n}\n")
+    place = f"{file}:2"
     race = {
         "kind": "race",
         "text": f"race in kernel k\n    {place}: a",
@@ -25,12 +26,11 @@ def said(tmp_path, monkeypatch):
         "is_warning": False,
     }
     warning = {"kind": "barrier", "text": "allowed", "place": "", "kernel": "k", "is_warning": True}
-    file = place.rpartition(":")[0]
     return {
         "verdict": "race",
         "status": 1,
         "findings": [race, warning],
-        "files": [file],
+        "files": [str(file)],
         "ran": ["k"],
         "not_run": [],
         "seconds": 1,
