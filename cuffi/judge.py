@@ -31,11 +31,13 @@ from .judging import kept
 from .judging.findings import NO_VERDICT, Finding, gravest, of_log
 from .judging.invented import Invented
 from .judging.limits import Limits
+from .judging.pool import judge_all
 from .judging.programs import NotBuilt, Program
 from .judging.python import Script
 from .judging.shown import for_github, lines, sarif, shown
 
 NO_ARGUMENTS = "; no kernel had run; arguments of main() follow --, and nothing can be typed"
+SCHEMA = 2  # of the JSON
 BLOCKS = 64  # of a launch, under the race finder
 
 
@@ -58,11 +60,12 @@ def judge(
         reference: path of a .py (--reference).
 
     Returns:
-        A dict that JSON can have: verdict, findings, kernels that ran, not_run, seconds, limits.
+        A dict that JSON can have: the version of its schema, verdict, findings, kernels that ran, not_run, seconds,
+        limits.
     """
     began, limits = time.perf_counter(), limits or Limits()
     paths = [Path(file).resolve() for file in files]
-    said: dict = {"files": [str(path) for path in paths], "limits": asdict(limits)}
+    said: dict = {"schema": SCHEMA, "files": [str(path) for path in paths], "limits": asdict(limits)}
     outcome = Outcome()
     try:
         kind = Script if paths[0].suffix == ".py" else Program
@@ -181,7 +184,7 @@ def _without_doubles(findings: list[Finding]) -> list[Finding]:
     return list(told.values())
 
 
-def resident(limits: Limits, options: list[str]) -> int:
+def resident(limits: Limits, options: list[str], blocks: int = BLOCKS) -> int:
     """Answer requests from standard input, one JSON object a line, until it ends."""
     for line in sys.stdin:
         if not line.strip():
@@ -196,12 +199,31 @@ def resident(limits: Limits, options: list[str]) -> int:
                 if not files:
                     raise ValueError('a request needs "files" or "text"')
                 more = {"reference": request.get("reference")}
-                said = judge(files, request.get("arguments", ()), limits, options, **more)
+                said = judge(files, request.get("arguments", ()), limits, options, blocks, **more)
                 said |= {"id": request["id"]} if "id" in request else {}
             except (ValueError, AttributeError, TypeError, OSError) as error:
                 said = {"verdict": "usage", "status": 2, "findings": [{"kind": "usage", "text": str(error)}]}
         print(json.dumps(said), flush=True)
     return 0
+
+
+def many(given: argparse.Namespace, arguments: list[str], options: list[str]) -> int:
+    """Judge each file alone. Returns 1 if one is wrong, else 3 if one has no verdict."""
+    asked = [
+        *options,
+        f"--seconds={given.seconds:g}",
+        f"--megabytes={given.megabytes}",
+        f"--blocks={given.blocks}",
+    ]
+    requests = (
+        {"files": [str(Path(file).resolve())], "arguments": arguments, "reference": given.reference}
+        for file in given.files
+    )
+    statuses = set()
+    for said in judge_all(requests, given.jobs, options=asked):
+        print(json.dumps(said), flush=True)
+        statuses.add(said["status"])
+    return next((status for status in (1, 2, 3) if status in statuses), 0)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -215,6 +237,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--sarif", metavar="FILE", help="write the findings as SARIF 2.1.0, too")
     made.add_argument("--annotate", action="store_true", help="print GitHub's annotations, too")
     made.add_argument("--resident", action="store_true", help="read requests from standard input")
+    made.add_argument(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="judge each file alone, N at once: a JSON line for each, in order",
+    )
     made.add_argument("--seconds", type=float, default=20, help="of each run (20)")
     made.add_argument("--megabytes", type=int, default=6000, help="of memory of each run (6000)")
     made.add_argument(
@@ -234,7 +262,7 @@ def _usage(given: argparse.Namespace) -> str:
             return f"no file {file}"
     if not given.files:
         return "name a .cu or a .py file"
-    if len(given.files) > 1 and any(file.endswith(".py") for file in given.files):
+    if not given.jobs and len(given.files) > 1 and any(file.endswith(".py") for file in given.files):
         return "a .py file is judged alone"
     return ""
 
@@ -250,10 +278,12 @@ def main(arguments: list[str] | None = None) -> int:
     limits = Limits(given.seconds, given.megabytes, building=min(Limits.building, 5 * given.seconds))
     options = [*(f"-D{word}" for word in given.D), *(f"-I{Path(word).resolve()}" for word in given.I)]
     if given.resident:
-        return resident(limits, options)
+        return resident(limits, options, given.blocks)
     if wrong := _usage(given):
         print(f"cuffi judge: {wrong}", file=sys.stderr)
         return 2
+    if given.jobs:
+        return many(given, words[at + 1 :], options)
     said = judge(given.files, words[at + 1 :], limits, options, given.blocks, given.reference)
     print(json.dumps(said, indent=1) if given.json else lines(said) if given.lines else shown(said))
     if given.annotate and said["findings"]:

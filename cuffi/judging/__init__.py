@@ -7,6 +7,8 @@
     contained.py  what a program may change
     kept.py       the judge's part of the cache
     findings.py   what the runs found, and the gravest of it
+    shown.py      a judgement as text, lines, annotations and SARIF
+    pool.py       many judgements at once
     rewriters.py  what it takes from tools/
     python.py     a Python file, and its ModelNew against a reference
     compare.py    the process that has the reference, and compares

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Judge FILES, or the .cu files that differ from BASE. Ends with 1 if one is wrong. No verdict is a warning.
+# Judge FILES, or the .cu files that differ from BASE, or include what does. Ends with 1 if one is wrong. No verdict is a
+# warning. SARIF is a folder for files of it.
 set -u
 if [ -n "${FILES:-}" ]; then
   read -r -a files <<<"$FILES"
@@ -20,6 +21,7 @@ else
     } | sort -zu
   )
 fi
+[ -z "${SARIF:-}" ] || mkdir -p "$SARIF"
 wrong=0
 for file in "${files[@]}"; do
   [ -n "$file" ] || continue
