@@ -72,9 +72,20 @@ constexpr bool has_identity = std::is_invocable_v<Body&, uint3, uint3, uint3, ui
 template <typename Body>
 constexpr bool has_guard = !has_identity<Body> && !std::is_invocable_v<Body&>;
 
+// Who runs, for what AddressSanitizer reports. In a row of several blocks threads are counted from the first block.
+#if defined(__SANITIZE_ADDRESS__)
+inline void show(uint3 thread, uint3 block, uint3 dim) {
+  threadIdx = uint3{thread.x % dim.x, thread.y, thread.z};
+  blockIdx = uint3{block.x + thread.x / dim.x, block.y, block.z};
+}
+#else
+inline void show(uint3, uint3, uint3) {}
+#endif
+
 // One thread of blocks that run in a loop.
 template <typename Asked, typename Body>
 inline auto call_one(const Body& body, uint3 thread, uint3 block, uint3 dim, uint3 grid, uint3* shown) {
+  show(thread, block, dim);
   Body own(body);  // a copy, because a thread may change its parameters
   if constexpr (has_guard<Body>)
     return own(thread, block, dim, grid, Asked());
@@ -154,8 +165,11 @@ __forceinline__ void each_thread(uint3 block, uint3 dim, const Phase& phase) {
   int row = 0;
   for (unsigned int z = 0; z < dim.z; ++z)
     for (unsigned int y = 0; y < dim.y; ++y, row += width)
-      for (int x = 0; x < width; ++x)
-        phase(uint3{static_cast<unsigned int>(x), y, z}, row + x, static_cast<unsigned int>(begin + x));
+      for (int x = 0; x < width; ++x) {
+        const uint3 thread{static_cast<unsigned int>(x), y, z};
+        show(thread, block, dim);
+        phase(thread, row + x, static_cast<unsigned int>(begin + x));
+      }
 }
 // A place for each thread of a block, for a variable that is no number (tools/cuda/kept.py). Of a reference it has the address.
 template <typename T>

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "host/cuda_runtime.h"
 
@@ -38,6 +39,20 @@ class Allocations {
     }
     ::free(memory);
     return true;
+  }
+
+  // The memory around this address, or the nearest before or behind it: where it begins, and its bytes; 0 if there is none.
+  std::pair<uintptr_t, size_t> nearest(uintptr_t at) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto above = live_.upper_bound(at);
+    const auto below = above == live_.begin() ? live_.end() : std::prev(above);
+    const size_t behind = below == live_.end() ? SIZE_MAX : at - below->first;
+    const size_t before = above == live_.end() ? SIZE_MAX : above->first - at;
+    if (behind == SIZE_MAX && before == SIZE_MAX) return {0, 0};
+    const bool is_behind =
+        behind != SIZE_MAX && (behind <= below->second.bytes || behind - below->second.bytes < before);
+    const auto found = is_behind ? below : above == live_.end() ? below : above;
+    return {found->first, found->second.bytes};
   }
 
  private:
