@@ -39,6 +39,15 @@ class Allocations {
     ::free(memory);
     return true;
   }
+  // The kind of the memory around an address; -1 if it was not made so.
+  int kind_of(const void* memory) {
+    const auto address = reinterpret_cast<uintptr_t>(memory);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto after = live_.upper_bound(address);
+    if (after == live_.begin()) return -1;
+    const auto& [start, one] = *std::prev(after);
+    return address - start < (one.bytes ? one.bytes : 1) ? one.kind : -1;
+  }
 
  private:
   std::mutex mutex_;

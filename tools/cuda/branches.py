@@ -23,7 +23,7 @@ TEXTURE_FETCH = re.compile(r"(tex[123]D\w*|texCubemap\w*|surf[123]D\w*|surfCubem
 # Functions that only a GPU has: clusters, address spaces, barriers in memory, named barriers, 128-bit atomics.
 GPU_ONLY = re.compile(
     r"__cluster\w+|__cvta_\w+|__is(Global|Shared|Local|Constant|GridConstant|ClusterShared|CtaShared)|__mbarrier_\w+"
-    r"|__barrier_sync\w*|__threadfence_cluster|__u128Atomic\w+|__pipeline_arrive_on|__brkpt|__prof_trigger|__block_size__"
+    r"|__barrier_sync\w*|__threadfence_cluster|__u128Atomic\w+|__pipeline_arrive_on|__brkpt|__block_size__"
     r"|__tile\w*__"
 )
 # CUDA's headers that need a GPU.
