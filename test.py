@@ -1,6 +1,6 @@
 """Run the tests: `python3 test.py [pytest options]`, for instance `python3 test.py -x -k sigmoid-vector`.
 
-`python3 test.py --all` also runs the long tests, which tests/long.txt names. -k, -m and a test's own name run them, too.
+`python3 test.py --all` also runs the long tests (tests/long.txt). -k, -m and a test's own name run them, too.
 
 `python3 test.py nets` runs the tests of a wing, or of a folder of tests/. `toolkit` stands for the toolkit's folders.
 

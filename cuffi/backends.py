@@ -45,6 +45,11 @@ class Backend(NamedTuple):
         return f"_{self.name}.abi3.so"
 
     @property
+    def kernels(self) -> str:
+        """The name of the file that describes kernels without a library (runtime/kernels.py)."""
+        return f"_{self.name}.kernels"
+
+    @property
     def description(self) -> str:
         """The name of the file that records the library's build (tools/make/metadata.py)."""
         return f"_{self.name}.json"

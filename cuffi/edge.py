@@ -17,12 +17,16 @@ PACKAGE = Path(__file__).resolve().parent
 INSTALLED = "_toolkit"
 # The files that every library's edge is compiled from. A wing's libraries have more (`structs`).
 EVERY = (
-    "build_ffi.py", "include/caffe_ffi.h", "src/edge/ffi_guard.h", "src/edge/ffi_run.h", "src/edge/way_out.h",
+    "build_ffi.py", "tools/make/declarations.py", "include/caffe_ffi.h", "src/edge/ffi_guard.h", "src/edge/ffi_run.h",
+    "src/edge/way_out.h",
 )  # fmt: skip
 # The files of the extension that makes calls, one for all layers (tools/make/build_call.py).
 CALL = (
-    "src/edge/call.cpp", "src/edge/call_launcher.h", "src/edge/call_plan.h", "src/edge/call_short.h",
-    "src/edge/call_table.h", "src/edge/call_torch.h", "src/edge/dlpack.h", "src/edge/methods.h",
+    "src/edge/call.cpp", "include/caffe_device_std.h", "include/caffe_half.h", "include/caffe_launch.h",
+    "src/edge/call_kernels.h",
+    "src/edge/cuda_driver.h", "src/edge/launch_steps.h", "src/edge/call_launcher.h", "src/edge/call_plan.h",
+    "src/edge/call_short.h", "src/edge/call_table.h", "src/edge/call_torch.h", "src/edge/dlpack.h",
+    "src/edge/methods.h",
 )  # fmt: skip
 
 

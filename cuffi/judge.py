@@ -27,6 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from .judging import kept
 from .judging.findings import NO_VERDICT, Finding, gravest, of_log
 from .judging.invented import Invented
 from .judging.limits import Limits
@@ -99,7 +100,7 @@ class Outcome:
 
 def _run(program: Program | Script, outcome: Outcome, limits: Limits, blocks: int, has_arguments: bool):
     """Run both programs, side by side."""
-    with tempfile.TemporaryDirectory(prefix="cuffi-judge-") as place, ThreadPoolExecutor(2) as pool:
+    with kept.of_a_run() as place, ThreadPoolExecutor(2) as pool:
         folder = Path(place)
         races = pool.submit(_races, program, folder, limits, blocks)
         memory = pool.submit(_memory, program, folder, limits)
@@ -266,7 +267,7 @@ def main(arguments: list[str] | None = None) -> int:
         given = parser().parse_args(words[:at])
     except SystemExit as end:
         return 2 if end.code else 0
-    limits = Limits(given.seconds, given.megabytes)
+    limits = Limits(given.seconds, given.megabytes, building=min(Limits.building, 5 * given.seconds))
     options = [*(f"-D{word}" for word in given.D), *(f"-I{Path(word).resolve()}" for word in given.I)]
     if given.resident:
         return resident(limits, options)

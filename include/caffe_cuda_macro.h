@@ -8,6 +8,9 @@
 #ifndef CAFFE_CUDA_MACRO_H_
 #define CAFFE_CUDA_MACRO_H_
 
+#ifdef __CUDACC_RTC__
+#include "caffe_device_std.h"
+#else
 // Sources rely on these headers.
 #include <assert.h>
 #include <float.h>
@@ -28,8 +31,10 @@
 #include <string>
 #include <tuple>
 #endif
+#endif
 
-#if defined(__CUDACC__) || defined(CUDART_VERSION)  // nvcc, or g++ for the CUDA library's .cpp files
+#ifdef __CUDACC_RTC__                                 // it has CUDA's own names
+#elif defined(__CUDACC__) || defined(CUDART_VERSION)  // nvcc, or g++ for the CUDA library's .cpp files
 #include <cuda_runtime.h>
 #else
 #include "host/cuda_runtime.h"
@@ -116,6 +121,10 @@ struct KernelPosition {
 #define CUDA_2D_KERNEL_LOOP(i, n, j, m) CAFFE_KERNEL_LOOP_OVER(x(n), i, n) CAFFE_KERNEL_LOOP_OVER(y(m), j, m)
 
 // --------------------------------------------------------------------------------------- errors
+
+#ifdef __CUDACC_RTC__
+#include "caffe_device_launch.h"
+#else
 
 namespace cuffi {
 
@@ -223,6 +232,8 @@ inline int launch_status(const char* file, int line) {
 }
 }  // namespace cuffi
 
+#endif  // __CUDACC_RTC__
+
 // -------------------------------------------------------------------------------------- atomics
 
 // The value comes first. In this namespace, because layers declare and specialize it.
@@ -242,6 +253,7 @@ using caffe::caffe_gpu_atomic_add;
     __VA_ARGS__                                     \
   } break;
 
+#ifndef __CUDACC_RTC__
 namespace cuffi {
 [[noreturn]] inline void throw_dtype(int dtype, const char* known) {
   static const char* const names[] = {"float32", "float64", "float16", "bfloat16", "int32",  "int64", "int8",
@@ -250,6 +262,7 @@ namespace cuffi {
   throw Error("expected %s, got a tensor of dtype code %d", known, dtype);
 }
 }  // namespace cuffi
+#endif
 
 #define CAFFE_DISPATCH_OTHERWISE_(dtype, known) \
   default:                                      \

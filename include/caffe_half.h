@@ -8,10 +8,14 @@
 #ifndef CAFFE_HALF_H_
 #define CAFFE_HALF_H_
 
+#ifdef __CUDACC_RTC__
+#include "caffe_device_std.h"
+#else
 #include <stdint.h>
 #include <string.h>
 
 #include <type_traits>
+#endif
 
 #ifdef __CUDACC__
 #define CAFFE_HALF_INLINE __host__ __device__ __forceinline__
@@ -25,7 +29,7 @@ namespace half_detail {
 
 // The compiler's own half, if it has one. nvcc knows its g++'s macros, but not its types. g++ 12 knows __FLT16_MAX__ for
 // ARM processors, but _Float16 not in C++.
-#if defined(__NVCC__)
+#if defined(__CUDACC__)
 #elif defined(__aarch64__)
 #define CAFFE_HALF_OF_COMPILER __fp16
 #elif defined(__FLT16_MAX__)
@@ -44,7 +48,7 @@ CAFFE_HALF_INLINE To bit_cast(const From& from) {
 // as PTX, because cuda_fp16.h and cuda_bf16.h, which have functions for them, are a fifth of compiling a small kernel.
 struct Ieee {
   static CAFFE_HALF_INLINE uint16_t encode(float value) {
-#if defined(__NVCC__) && defined(__CUDA_ARCH__)
+#if defined(__CUDACC__) && defined(__CUDA_ARCH__)
     uint16_t bits;
     asm("{  cvt.rn.f16.f32 %0, %1;}\n" : "=h"(bits) : "f"(value));
     return bits;
@@ -65,7 +69,7 @@ struct Ieee {
 #endif
   }
   static CAFFE_HALF_INLINE float decode(uint16_t bits) {
-#if defined(__NVCC__) && defined(__CUDA_ARCH__)
+#if defined(__CUDACC__) && defined(__CUDA_ARCH__)
     float value;
     asm("{  cvt.f32.f16 %0, %1;}\n" : "=f"(value) : "h"(bits));
     return value;
@@ -84,7 +88,7 @@ struct Ieee {
 
 struct Brain {
   static CAFFE_HALF_INLINE uint16_t encode(float value) {
-#if defined(__NVCC__) && __CUDA_ARCH__ >= 800
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
     uint16_t bits;
     asm("{  cvt.rn.bf16.f32 %0, %1;}\n" : "=h"(bits) : "f"(value));
     return bits;

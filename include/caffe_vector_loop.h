@@ -25,9 +25,11 @@
 #define CAFFE_VECTOR_LOOP_H_
 #ifdef __CUDACC__
 
+#ifndef __CUDACC_RTC__
 #include <stdint.h>
 
 #include <type_traits>
+#endif
 
 namespace cuffi {
 
@@ -150,19 +152,21 @@ __device__ __forceinline__ Window<Place, T, Load, Store> window(T* memory, const
 }
 
 // The blocks for a launch of a kernel with a vector loop. Its elements have `bytes` bytes.
-inline int vector_blocks(int64_t count, int bytes) {
+__host__ __device__ inline int vector_blocks(int64_t count, int bytes) {
   const int64_t each = count * bytes < kVectorFrom ? 1 : vector_lanes(bytes) * kVectorChunks;
   const int64_t blocks = (count + each * kVectorThreads - 1) / (each * kVectorThreads);
   return static_cast<int>(blocks < 1 ? 1 : blocks > INT32_MAX ? INT32_MAX : blocks);
 }
 // The same, with the bytes by the kernel's pointers.
 template <typename... Parameter>
-inline int vector_blocks(int64_t count, void (*)(Parameter...)) {
+__host__ __device__ inline int vector_blocks(int64_t count, void (*)(Parameter...)) {
   return vector_blocks(count, widest<std::conditional_t<std::is_pointer<Parameter>::value,
                                                         std::remove_pointer_t<Parameter>, char>...>());
 }
 // For launches that leave the template arguments to deduction: the bytes are those of float.
-inline int vector_blocks(int64_t count) { return vector_blocks(count, static_cast<int>(sizeof(float))); }
+__host__ __device__ inline int vector_blocks(int64_t count) {
+  return vector_blocks(count, static_cast<int>(sizeof(float)));
+}
 
 }  // namespace cuffi
 

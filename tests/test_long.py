@@ -16,6 +16,11 @@ def test_each_name_is_a_tests():
         assert {name for name in long.listed() if name.startswith(f"{file}::")} <= tests
 
 
+def test_no_name_has_a_parameter():
+    """Who gives a case another name would change the list: a number of cases stays (support/long.py)."""
+    assert not [name for name in long.listed() if "[" in name]
+
+
 def test_of_the_cases_of_a_test_some_stay(monkeypatch):
     """By their number, so that a parameter may get another name."""
     monkeypatch.setattr(long, "listed", lambda: {"a.py::test_all": 0, "a.py::test_some": 3})

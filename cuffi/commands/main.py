@@ -15,7 +15,7 @@ from ..folders import is_part
 from ..installed import is_lost, lost, missing
 from ..version import VERSION
 from . import run
-from .table import COMMANDS, Command
+from .table import COMMANDS, STATUS, Command
 
 # Packages that commands import, and nets do not need: what installs them.
 EXTRAS = {
@@ -91,10 +91,12 @@ def near(name: str) -> str:
 
 def listed() -> str:
     """The list of commands."""
-    lines = [f"  {name:8} {command.summary}" for name, command in COMMANDS.items()]
+    lines = [f"  {name:10} {command.summary}" for name, command in COMMANDS.items()]
+    statuses = [f"  {status:3} {words}" for status, words in STATUS.items()]
     return "\n".join(
-        ["usage: cuffi COMMAND [arguments]", "", *lines, "", "cuffi COMMAND --help has an example of each."]
-    )
+        ["usage: cuffi COMMAND [arguments]", "", *lines, "", "cuffi COMMAND --help has an example of each.",
+         "cuffi --version prints the version.", "", "Exit status:", *statuses]
+    )  # fmt: skip
 
 
 def screen(name: str, command: Command) -> str:
@@ -103,5 +105,7 @@ def screen(name: str, command: Command) -> str:
     options = [f"  {o.flag:16} {o.help}" for o in command.options]
     if options:
         parts.append("\n".join(options))
+    if command.status:
+        parts.append(f"Exit status: {command.status}, or 2 if it cannot begin.")
     example = "\n".join(f"  {line}" for line in command.example.splitlines())
     return "\n\n".join([*parts, f"Example:\n{example}"])

@@ -32,13 +32,28 @@ def judge(name: str, arguments: list[str], by_make: bool) -> int:
 run = judge
 
 
+def cache(name: str, arguments: list[str], by_make: bool) -> int:
+    return _module("commands.cache").main(arguments)
+
+
+def completion(name: str, arguments: list[str], by_make: bool) -> int:
+    return _module("commands.completion").main(arguments)
+
+
 def info(name: str, arguments: list[str], by_make: bool) -> int:
+    _takes_none(name, arguments)
     return _module("commands.info").main()
 
 
 def folder(name: str, arguments: list[str], by_make: bool) -> int:
+    _takes_none(name, arguments)
     print(_root())
     return 0
+
+
+def _takes_none(name: str, arguments: list[str]) -> None:
+    """SystemExit if there are arguments."""
+    argparse.ArgumentParser(prog=f"cuffi {name}").parse_args(arguments)
 
 
 def net(name: str, arguments: list[str], by_make: bool) -> int:
@@ -76,7 +91,14 @@ def ffi(name: str, arguments: list[str], by_make: bool) -> int:
     if by_make or arguments[:1] == ["--build"]:
         folders = {} if by_make else {"EXT": " ".join(map(os.path.abspath, arguments[1:]))}
         return _tool(name, folders, f"{_PACKAGE}.old_torch.make")
-    os.execv(sys.executable, [sys.executable, "-m", f"{_PACKAGE}.ffi", *arguments])
+    return ext(name, arguments, by_make)
+
+
+def ext(name: str, arguments: list[str], by_make: bool) -> int:
+    if not arguments or (arguments[0].startswith("-") and arguments[0] != "-m"):
+        print(f"usage: cuffi {name} {COMMANDS[name].usage}", file=sys.stderr)
+        return 2
+    os.execv(sys.executable, [sys.executable, "-m", f"{_PACKAGE}.{name}", *arguments])
 
 
 def _module(name: str):

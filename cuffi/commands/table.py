@@ -28,6 +28,8 @@ class Command(NamedTuple):
         needs: the module of the distribution cuffi that it needs; "" if the nets suffice.
         options: of a command whose arguments become make's settings. Others read their arguments themselves.
         writes: the setting with which it writes into the folder of layers, by default ./layers.
+        flags: of a command that reads its arguments itself: its options, for a shell's completion.
+        status: what its exit status is, if it is not as STATUS says.
     """
 
     summary: str
@@ -38,8 +40,19 @@ class Command(NamedTuple):
     needs: str = ""
     options: tuple[Option, ...] = ()
     writes: str = ""
+    flags: tuple[str, ...] = ()
+    status: str = ""
 
 
+# The exit status of every command. Those that run a program or a script end as that does.
+STATUS = {
+    0: "done, and nothing is wrong",
+    1: "it failed, or what it checked is wrong",
+    2: "it cannot begin: wrong arguments, or something is missing, which one line names",
+    3: "no verdict: what it should check or run could not be built",
+    130: "Ctrl-C",
+}
+_AS_SCRIPT = "the script's own"
 LAYERS = Option(
     "--layers-dir", "LAYERS_DIR", "folders of layers; default: LAYERS_DIR of the environment", is_path=True
 )
@@ -65,6 +78,7 @@ COMMANDS = {
         "readNetFromCaffe. It needs OpenCV: pip install opencv-python",
         "cuffi dnn detect_faces.py --image me.jpg",
         "dnn",
+        status=_AS_SCRIPT,
     ),
     "caffe": Command(
         "run a pycaffe script or notebook",
@@ -72,6 +86,7 @@ COMMANDS = {
         "Runs the script, of Python 2 or 3, or the notebook, unedited. `import caffe` works without Caffe.",
         "cuffi caffe classify.py --cpu",
         "caffe",
+        status=_AS_SCRIPT,
     ),
     "net": Command(
         "load a Caffe net, run it once, and print a table of its layers",
@@ -104,6 +119,17 @@ COMMANDS = {
         "--resume, --device, --amp, --workers, --python-layers, --python-path, --directory.",
         "cuffi train solver.prototxt --weights vgg.caffemodel",
         "train",
+        flags=(
+            "--weights",
+            "--snapshot",
+            "--resume",
+            "--device",
+            "--amp",
+            "--workers",
+            "--python-layers",
+            "--python-path",
+            "--directory",
+        ),
     ),
     "port": Command(
         "copy layers out of a Caffe fork, unedited, and build them",
@@ -145,6 +171,18 @@ COMMANDS = {
         "cuffi ffi build.py\ncuffi ffi --build /path/to/extension",
         "ffi",
         needs="old_torch",
+        flags=("--build",),
+        status=_AS_SCRIPT,
+    ),
+    "ext": Command(
+        "build and run extensions of torch/extension.h",
+        "setup.py build_ext --inplace | script.py [arguments] | pip install ...",
+        "Runs a setup.py, or a script that calls torch.utils.cpp_extension, unedited. The extension is compiled with\n"
+        "headers of our own, without torch's, so it works with several versions of torch. It needs a C++ compiler.",
+        "cuffi ext setup.py build_ext --inplace\ncuffi ext train.py --epochs 3",
+        "ext",
+        needs="old_torch",
+        status=_AS_SCRIPT,
     ),
     "verify": Command(
         "is a Caffe layer's gradient right?",
@@ -168,6 +206,7 @@ COMMANDS = {
         "cuffi judge kernels.cu",
         "judge",
         needs="judge",
+        flags=("--reference", "--json", "--annotate", "--resident", "--seconds", "--megabytes", "--blocks"),
     ),
     "run": Command(
         "run a CUDA program on the processor or the GPU",
@@ -176,6 +215,17 @@ COMMANDS = {
         "cuffi run vector_add.cu",
         "run",
         needs="run",
+        status="the program's own",
+    ),
+    "cache": Command(
+        "show or empty the cache of what was built at run time",
+        "[--clear]",
+        "Prints the folder (CUFFI_CACHE, or ~/.cache/cuffi), what is in it, and how large it is. With --clear it\n"
+        "removes all that no build is using now. What is loaded goes on; the next load builds again.",
+        "cuffi cache\ncuffi cache --clear",
+        "cache",
+        needs="loading",
+        flags=("--clear",),
     ),
     "info": Command(
         "print the versions that a bug report needs",
@@ -191,5 +241,15 @@ COMMANDS = {
         'make -C "$(cuffi folder)" LAYERS_DIR=$PWD/my_layers',
         "folder",
         needs="edge",
+    ),
+    "completion": Command(
+        "print what makes a shell complete these commands",
+        "bash | zsh | fish",
+        "Prints a few lines for the shell's start file: commands, their options, and files.",
+        'eval "$(cuffi completion bash)"            # in ~/.bashrc\n'
+        'eval "$(cuffi completion zsh)"             # in ~/.zshrc, after compinit\n'
+        "cuffi completion fish | source             # in ~/.config/fish/config.fish",
+        "completion",
+        flags=("bash", "zsh", "fish"),
     ),
 }

@@ -55,7 +55,8 @@ def _call(function, text: str, launch: str, namespace: str) -> str:
     whole = str(any(not REALS.search(one) for one in pointers)).lower()
     return (
         f'  wrong |= judge::cases("{function.name}", {{{", ".join(blocks)}}},'
-        f" {whole}, [](judge::Case& judge_case, dim3 grid, dim3 block) {{\n    (void)grid, (void)block;\n{body}\n  }});\n"
+        f" {whole}, [](judge::Case& judge_case, dim3 grid, dim3 block) {{\n"
+        f"    (void)grid, (void)block;\n{body}\n  }});\n"
     )
 
 

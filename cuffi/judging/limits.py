@@ -13,8 +13,11 @@ import subprocess
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from . import contained
 
 OUTPUT_BYTES = 1 << 20
 OWN = "\x1eJUDGE"
@@ -24,12 +27,13 @@ END_SECONDS = 10  # that ending them may take
 
 @dataclass
 class Limits:
-    """The limits of a run: seconds, megabytes of memory, megabytes of a file, processes."""
+    """The limits of a run: seconds, megabytes of memory and of a file, processes. `building`: seconds of a compiler."""
 
     seconds: float = 20
     megabytes: int = 6000
     file_megabytes: int = 256
     processes: int = 200
+    building: float = 60
 
 
 @dataclass
@@ -47,11 +51,18 @@ class Ran:
 
 
 _COMPILERS = re.compile(r"Name:\s+(cc1plus|clang\S*|cudafe\S*|cicc|ptxas|fatbinary|as|ld\S*|collect2|lto1)\n")
+# The variables that programs get: where things are, languages, settings of compilers, Python, torch and the toolkit.
+_GIVEN = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|TMPDIR|LANG|LANGUAGE|LC_\w+|LD_LIBRARY_PATH|XDG_\w+|VIRTUAL_ENV|CONDA_PREFIX"
+    r"|CC|CXX|CPATH|C_INCLUDE_PATH|CPLUS_INCLUDE_PATH|LIBRARY_PATH|MAX_JOBS|CCACHE_\w+|NVCC|CUDA_\w+|(OMP|MKL)_\w+"
+    r"|PYTHON(PATH|HOME|HASHSEED|DONTWRITEBYTECODE|UNBUFFERED|WARNINGS|PYCACHEPREFIX)|TORCH_(HOME|EXTENSIONS_DIR|CUDA_ARCH_LIST)"
+    r"|CUFFI_CACHE|CAFFE_RACES_MEGABYTES|ARCH|HOST_ARCH|BUILD|CORE"
+)
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
 
-def _limited(limits: Limits):
+def _limited(limits: Limits, rules: int | None):
     def apply():
         # A process between the judge and its program. Linux gives it each orphan that the program leaves, of any
         # session. It ends them all if the program has ended, if the judge says so, and if the judge is killed. A
@@ -69,6 +80,7 @@ def _limited(limits: Limits):
                 os.kill(os.getpid(), -number)
             os._exit(number)
         os.setpgid(0, 0)
+        contained.enter(rules)
         _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
         most = int(limits.seconds) + 1
         resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
@@ -96,12 +108,24 @@ def _kill(call, number: int):
         call(number, signal.SIGKILL)
 
 
-def run(program: Path, arguments: list[str], limits: Limits, folder: Path, **settings) -> Ran:
-    """Run a program in the current folder. All processes that it starts end with it."""
+def given(environment: Mapping[str, str]) -> dict[str, str]:
+    """What of the environment a judged program gets: no tokens or passwords, which a CI has there."""
+    return {name: value for name, value in environment.items() if _GIVEN.fullmatch(name)}
+
+
+def run(
+    program: Path, arguments: list[str], limits: Limits, folder: Path, more: tuple[Path, ...] = (), **settings
+) -> Ran:
+    """Run a program in the current folder. All processes that it starts end with it.
+
+    Args:
+        more: folders that it may change, besides those of contained.py.
+        settings: of its environment.
+    """
     mark = secrets.token_hex(8)
     with tempfile.TemporaryDirectory(dir=folder) as place:
         log, out, err = (Path(place, name) for name in ("races", "out", "err"))
-        environment = os.environ | {
+        environment = given(os.environ) | {
             "CAFFE_JUDGE": mark,
             "CAFFE_RACES": str(log),
             "UBSAN_OPTIONS": "print_stacktrace=1",
@@ -109,7 +133,8 @@ def run(program: Path, arguments: list[str], limits: Limits, folder: Path, **set
             ":alloc_dealloc_mismatch=0:new_delete_type_mismatch=0:redzone=512",  # an index may be far off
             **settings,
         }
-        with open(out, "wb") as output, open(err, "wb") as errors:
+        allowed = contained.changeable(Path(place), more)
+        with open(out, "wb") as output, open(err, "wb") as errors, contained.ruleset(allowed) as rules:
             process = subprocess.Popen(
                 [str(program), *arguments],
                 stdin=subprocess.DEVNULL,
@@ -117,16 +142,10 @@ def run(program: Path, arguments: list[str], limits: Limits, folder: Path, **set
                 stderr=errors,
                 env=environment,
                 start_new_session=True,
-                preexec_fn=_limited(limits),
+                preexec_fn=_limited(limits, rules),
             )
-            stopped = _watched(process, limits)
-            if stopped:
-                process.terminate()
-            try:
-                status = process.wait(2 * END_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                status = process.wait()
+            stopped = _waited(process, limits)
+            status = process.returncode
             if status == -signal.SIGKILL:  # maybe the process between was killed, and its children live
                 _end_marked(mark)
         texts = [_beginning(file).replace(OWN, "") for file in (out, err, log)]
@@ -134,6 +153,19 @@ def run(program: Path, arguments: list[str], limits: Limits, folder: Path, **set
         if status == -signal.SIGXCPU:
             stopped = stopped or "time"
         return Ran(None if stopped else status, *texts, stopped)
+
+
+def _waited(process: subprocess.Popen, limits: Limits) -> str:
+    """Wait for the end, or end it at a limit. Returns the limit."""
+    stopped = _watched(process, limits)
+    if stopped:
+        process.terminate()
+    try:
+        process.wait(2 * END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    return stopped
 
 
 def _end_marked(mark: str):

@@ -10,12 +10,13 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..base.compiler import cxx
-from ..loading import toolkit
+from ..loading import private, toolkit
 from ..loading.headers import Project
+from . import kept
 from .findings import Finding, difference, of_run
 from .harness import harness
 from .limits import Limits, Ran, run
@@ -140,7 +141,7 @@ class Program:
 
     def run(self, mode: str, folder: Path, limits: Limits, **settings) -> Ran:
         if mode not in self.built:
-            self.built[mode] = program(self.unbuilt, self.files, mode, folder / mode, self.options)
+            self.built[mode] = program(self.unbuilt, self.files, mode, folder / mode, self.options, limits)
         return run(self.built[mode], self.arguments, limits, folder, **settings)
 
     def findings(self, ran: Ran, seconds: float) -> list[Finding]:
@@ -167,8 +168,15 @@ class Program:
         return one
 
 
-def program(unbuilt: Unbuilt, files: list[Path], mode: str, folder: Path, options: list[str]) -> Path:
-    """Compile and link the program of one mode, in its folder.
+def program(
+    unbuilt: Unbuilt,
+    files: list[Path],
+    mode: str,
+    folder: Path,
+    options: list[str],
+    limits: Limits | None = None,
+) -> Path:
+    """Compile and link the program of one mode, in its folder, within the limits of building.
 
     Raises:
         NotBuilt: the compiler's or the linker's first errors.
@@ -187,20 +195,40 @@ def program(unbuilt: Unbuilt, files: list[Path], mode: str, folder: Path, option
     for number, source in enumerate(unbuilt.sources):
         objects.append(folder / f"judged{number}.o")
         around_it = [*compiler(), *flags(mode), "-include", header, *around]
-        call([*around_it, "-c", folder / source, "-o", objects[-1]])
+        call([*around_it, "-c", folder / source, "-o", objects[-1]], limits, folder)
     # Without -fsanitize=thread: the launcher has its functions.
     sanitizer = ["-fsanitize=address,undefined"] if mode == "memory" else []
-    call([*compiler(), *objects, launcher, "-o", folder / "judged", "-pthread", "-ldl", *sanitizer])
+    linked = [*compiler(), *objects, launcher, "-o", folder / "judged", "-pthread", "-ldl", *sanitizer]
+    call(linked, limits, folder)
     return folder / "judged"
 
 
-def call(command: list) -> None:
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, errors="replace")
-    if done.returncode:
-        errors = [
-            line for line in done.stderr.splitlines() if re.search(r"\berror: |undefined reference", line)
-        ]
-        raise NotBuilt("not-built", (errors or done.stderr.splitlines()[-1:] or ["the compiler ended"])[:3])
+def call(command: list, limits: Limits | None = None, folder: Path | None = None):
+    """Call a compiler. With limits, it may change this folder.
+
+    Raises:
+        NotBuilt: its first errors, or the limit that it reached.
+    """
+    words = [str(word) for word in command]
+    if limits and folder:
+        within = replace(limits, seconds=limits.building, file_megabytes=1 << 12)
+        done = run(Path(words[0]), words[1:], within, folder, (folder,))
+        if done.stopped:
+            raise NotBuilt(
+                "not-built", [f"the compiler reached the limit of {done.stopped}{_of(within, done.stopped)}"]
+            )
+        status, errors = done.status, done.errors
+    else:
+        ran = subprocess.run(words, capture_output=True, text=True, errors="replace")
+        status, errors = ran.returncode, ran.stderr
+    if status:
+        lines = errors.splitlines()
+        told = [line for line in lines if re.search(r"\berror: |undefined reference", line)]
+        raise NotBuilt("not-built", (told or lines[-1:] or ["the compiler ended"])[:3])
+
+
+def _of(limits: Limits, stopped: str) -> str:
+    return {"time": f": {limits.seconds:g} s", "memory": f": {limits.megabytes} MB"}.get(stopped, "")
 
 
 @functools.cache
@@ -221,17 +249,21 @@ def flags(mode: str) -> list[str]:
 
 
 @functools.cache
-def prepared(mode: str) -> tuple[Path, Path]:
-    """The precompiled headers and the launcher of a mode, made once for this version of the toolkit."""
+def _name(mode: str) -> str:
+    """The name of what is prepared for a mode by this version of the toolkit."""
     root = toolkit.root()
     words = hashlib.sha256(repr((flags(mode), compiler(), os.uname().release)).encode())
     for file in sorted([*root.glob("include/**/*.h"), *root.glob("src/host/*"), *root.glob("src/edge/*.h")]):
         words.update(file.read_bytes())
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "cuffi", "judge")
-    folder = base / f"{mode}-{words.hexdigest()[:16]}"
+    return f"{mode}-{words.hexdigest()[:16]}"
+
+
+def prepared(mode: str) -> tuple[Path, Path]:
+    """The precompiled headers and the launcher of a mode, made once for this version of the toolkit."""
+    root, folder = toolkit.root(), kept.folder() / _name(mode)
     header, launcher = folder / "judge.h", folder / "launch.o"
-    if not launcher.exists():
-        folder.mkdir(parents=True, exist_ok=True)
+    if not kept.is_whole(folder):
+        private.make_private(folder)
         header.write_text(f'#include "{root}/src/host/judge.h"\n')
         here = f".{os.getpid()}"  # another process may make the same
         call([*compiler(), *flags(mode), "-x", "c++-header", header, "-o", f"{header}.gch{here}"])
@@ -239,4 +271,5 @@ def prepared(mode: str) -> tuple[Path, Path]:
         own = [word for word in flags(mode) if word not in OF_COMPILER]
         call([*compiler(), *own, "-O2", "-c", root / "src/host/host_launch.cpp", "-o", f"{launcher}{here}"])
         os.replace(f"{launcher}{here}", launcher)
+        kept.complete(folder, [header.name, f"{header.name}.gch", launcher.name])
     return header, launcher

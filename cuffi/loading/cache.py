@@ -21,7 +21,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path, PurePosixPath
 
 from ..runtime import CaffeRuntimeError
-from . import locks, private
+from . import locks, private, sweep
 
 VARIABLE = "CUFFI_CACHE"
 COMPLETE = "complete"
@@ -143,6 +143,7 @@ class Entry:
                     f"load: {self.folder / file} is not what was built; it is built again", stacklevel=4
                 )
                 return False
+        sweep.mark(self.place / COMPLETE)
         return True
 
     def make(self, build: Callable[[int], None], waiting: Callable[[str], None]) -> None:
@@ -184,6 +185,7 @@ class Entry:
         partial.write_text(json.dumps(made))
         shutil.rmtree(self.build, ignore_errors=True)
         partial.rename(self.place / COMPLETE)
+        sweep.sweep(self.cache, COMPLETE)
 
     @contextlib.contextmanager
     def _locked(self, waiting: Callable[[str], None]) -> Generator[int]:

@@ -9,13 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 
+from ..backends import HOST
 from ..base.providers import providers
 from ..runtime import CaffeTypeError, CaffeValueError
-from . import races, toolkit
+from . import kernel_build, races, toolkit
+from .cache import Entry
 from .headers import FOLDERS, Gathered, with_headers
 from .loaded import imported
-from .recipe import Recipe, check_name, settings_for
-from .run_make import CaffeBuildError, environment
+from .recipe import Recipe, architectures_for, check_name, settings_for
+from .run_make import CaffeBuildError, environment, has_compilers
 
 STAYS = 3  # tools/new_layer/host_trim.py
 LEFT_OUT = "host code that does not compile here is left out: "
@@ -106,43 +108,110 @@ def load_inline(
     defined = _defined(macros)
     given, shown_as = _read(name, cuda_source, include_dirs, sources, defined)
     sanitized, backends = races.settings_of("load_inline", sanitize, backends)
-    settings, chosen = settings_for("load_inline", arch, backends, sanitized)
-    folder = PurePosixPath(name)
-    # The macros are included by a file of their own, so that each line of the .cu has its number in the string.
     lean = not sources and instances is None and not OF_CPP.search(given.text + defined)
-    prologue = defined + (FEW_HEADERS if lean else b"") + PROLOGUE
-    files = {folder / f"{name}.cu": given.text, folder / "prologue.h": prologue}
-    files |= {folder / place: content for place, content in given.headers.items()}
-    if declarations is not None:
-        files[folder / f"{name}.h"] = declarations.encode()
+    root = given.root if isinstance(cuda_source, os.PathLike) else None
+    inline = _Inline(
+        name, given, shown_as, declarations, root, defined + (FEW_HEADERS if lean else b"") + PROLOGUE
+    )
     if instances is not None:
-        files[folder / "instances"] = _listed(instances)
-        named = {
-            word: header for word, header in OF_HALVES.items() if word.encode() in files[folder / "instances"]
-        }
-        files[folder / "prologue.h"] += b"".join(named.values())
-
-    def prepare(staged: Path) -> None:
-        if declarations is None:
-            _complete(staged / f"{name}.cu")
-
-    lines = given.original.decode(errors="replace").split("\n")
-
-    def shown(text: str, sources: Path) -> str:
-        for place, path in given.paths.items():
-            text = text.replace(str(sources / folder / place), str(path))
-        root = given.root if isinstance(cuda_source, os.PathLike) else None
-        return _in_users_lines(text, sources / folder / name, shown_as, lines) + _missing(text, root)
-
-    def mended(staged: Path, errors: str) -> bool:
-        return declarations is None and _without_host_code(staged, errors)
-
-    recipe = Recipe(name, files, folder, settings, chosen, prepare, mended, shown)
-    entry = recipe.built()
+        inline.list_instances(instances)
+    recipe, entry = inline.built(arch, backends, sanitized, has_others=bool(sources))
     if declarations is None:
         for line in (entry.folder / "left_out").read_text().splitlines():
             warnings.warn(f"load_inline: {name}: {line}", RuntimeWarning, stacklevel=2)
     return imported(name, entry, entry.folder, wrap=recipe.watch(entry))
+
+
+class _Inline:
+    """A string or a file that is built.
+
+    Args:
+        given: the source with its headers.
+        shown_as: what errors call it.
+        declarations: of its functions, or None.
+        root: where its headers are; None for a string.
+        prologue: is included before it, so that each line of the .cu has its number in the string.
+    """
+
+    def __init__(
+        self, name: str, given: Gathered, shown_as: str, declarations, root: Path | None, prologue: bytes
+    ):
+        self.name, self.given, self.shown_as, self.declarations, self.root = (
+            name, given, shown_as, declarations, root,
+        )  # fmt: skip
+        self.files = {PurePosixPath(f"{name}.cu"): given.text, PurePosixPath("prologue.h"): prologue}
+        self.files |= {PurePosixPath(place): content for place, content in given.headers.items()}
+        if declarations is not None:
+            self.files[PurePosixPath(f"{name}.h")] = declarations.encode()
+        self.lines = given.original.decode(errors="replace").split("\n")
+
+    def list_instances(self, instances) -> None:
+        """Add the template arguments that the caller gives, and the headers of their types."""
+        listed = self.files[PurePosixPath("instances")] = _listed(instances)
+        named = [header for word, header in OF_HALVES.items() if word.encode() in listed]
+        self.files[PurePosixPath("prologue.h")] += b"".join(named)
+
+    def built(self, arch, backends, sanitized: dict, has_others: bool) -> tuple[Recipe, Entry]:
+        """The recipe, and its cache entry. Where NVRTC cannot build it, nvcc does."""
+        has_gpu = bool(architectures_for(arch))
+        alone = self.declarations is None and not has_others and not sanitized
+        if not (alone and kernel_build.compiles(backends, has_gpu)):
+            recipe = self._recipe(*settings_for("load_inline", arch, backends, sanitized))
+            return recipe, recipe.built()
+        by_make = None
+        if toolkit.find_nvcc() and kernel_build.chosen() != "nvrtc":
+            by_make = self._recipe(*settings_for("load_inline", arch, backends, sanitized))
+            if by_make.is_built():  # because NVRTC could not
+                return by_make, by_make.built()
+        recipe = self._by_nvrtc(arch, backends)
+        try:
+            return recipe, recipe.built()
+        except (kernel_build.NeedsNvcc, kernel_build.NvrtcFailed) as why:
+            if by_make is not None:
+                return by_make, by_make.built()
+            if isinstance(why, CaffeBuildError):
+                raise
+            raise CaffeBuildError(f"{self.name}: NVRTC cannot build it: {why}. nvcc can") from None
+
+    def _by_nvrtc(self, arch, backends) -> Recipe:
+        """The recipe of kernels by NVRTC, and of the host's library by make if it is asked for."""
+        others = None if backends is None else [b for b in _names(backends) if b != kernel_build.BACKEND.name]
+        if others == [] or (others is None and not has_compilers()):
+            if others is None:
+                why = "built for the GPU alone: the processor needs make and a C++ compiler"
+                warnings.warn(f"load_inline: {self.name}: {why}", RuntimeWarning, stacklevel=4)
+            settings, chosen = settings_for("load_inline", arch, HOST.name)[0], ()
+        else:
+            settings, chosen = settings_for("load_inline", arch, others or HOST.name)
+        arch = architectures_for(arch)
+        arch = "" if arch in ("all", "all-major") else arch
+        kernels = kernel_build.Kernels(self.name, self.files, arch, self.shown_as, self._mended, self._shown)
+        return self._recipe(settings, chosen, kernels)
+
+    def _recipe(
+        self, settings: dict, chosen: tuple[str, ...], kernels: kernel_build.Kernels | None = None
+    ) -> Recipe:
+        folder = PurePosixPath(self.name)
+        return Recipe(
+            self.name, {folder / path: content for path, content in self.files.items()}, folder, settings, chosen,
+            self._prepare, self._mended, lambda text, sources: self._shown(text, sources / folder), kernels,
+        )  # fmt: skip
+
+    def _prepare(self, staged: Path) -> None:
+        if self.declarations is None:
+            _complete(staged / f"{self.name}.cu")
+
+    def _mended(self, staged: Path, errors: str) -> bool:
+        return self.declarations is None and _without_host_code(staged, errors, self.name)
+
+    def _shown(self, text: str, place: Path) -> str:
+        for below, path in self.given.paths.items():
+            text = text.replace(str(place / below), str(path))
+        return _in_users_lines(text, place / self.name, self.shown_as, self.lines) + _missing(text, self.root)
+
+
+def _names(backends: Iterable[str]) -> list[str]:
+    return [backends] if isinstance(backends, str) else list(backends)
 
 
 def _check(name, cuda_source, declarations) -> None:
@@ -229,9 +298,9 @@ def _complete(source: Path) -> None:
         raise CaffeBuildError((done.stdout + done.stderr).strip())
 
 
-def _without_host_code(staged: Path, errors: str) -> bool:
+def _without_host_code(staged: Path, errors: str, name: str) -> bool:
     """Leave out the host code that has these errors, if launchers were made: they need the kernels alone."""
-    if b"\n// Made by load_inline: " not in (staged / f"{staged.name}.cu").read_bytes():
+    if b"\n// Made by load_inline: " not in (staged / f"{name}.cu").read_bytes():
         return False
     command = [sys.executable, "-m", "tools.new_layer.host_trim", str(staged)]
     done = subprocess.run(

@@ -14,8 +14,9 @@ import torch
 from ..backends import BACKENDS
 from ..base.compiler import cxx
 from ..runtime import CaffeTypeError, CaffeValueError, backends_here
-from . import cache, call_extension, private, races, toolkit
+from . import cache, call_extension, private, races, sweep, toolkit
 from .cache import Entry
+from .kernel_build import Kernels
 from .run_make import CaffeBuildError, Progress, check_can_build, make
 
 # The __init__.py for a folder without one.
@@ -55,6 +56,7 @@ class Recipe:
         prepare: completes the written files before make runs. It gets the layer's folder.
         mended: changes the written files so that these errors go away. It gets the layer's folder; False if it cannot.
         shown: replaces names of built files in an error's text by the user's.
+        kernels: what NVRTC compiles for the GPU, beside what make builds.
     """
 
     name: str
@@ -65,10 +67,16 @@ class Recipe:
     prepare: Callable[[Path], None] = lambda folder: None
     mended: Callable[[Path, str], bool] = lambda folder, errors: False
     shown: Callable[[str, Path], str] = lambda text, sources: text
+    kernels: Kernels | None = None
 
     def key(self) -> str:
         """The digest of everything that decides the content of the libraries."""
-        return key_of(str(self.layer), self.settings, self.backends, self.files)
+        what = [str(self.layer), self.kernels and self.kernels.identity()]
+        return key_of(what, self.settings, self.backends, self.files)
+
+    def is_built(self) -> bool:
+        """Does the cache have it?"""
+        return Entry(self.name, self.key(), self.layer).is_complete()
 
     def built(self) -> Entry:
         """The cache entry, which is built now if it does not exist. Then this process can call what it has."""
@@ -94,6 +102,15 @@ class Recipe:
         for path, content in self.files.items():
             (sources / path).parent.mkdir(parents=True, exist_ok=True)
             (sources / path).write_bytes(content)
+        if self.backends:
+            self._by_make(entry, progress, lock, sources, folder)
+        if self.kernels:
+            progress.step(f"NVRTC {self.name}/{self.name}.cu")
+            self.kernels.build(entry.build / "kernels", entry.folder)
+        if not (folder / "__init__.py").exists():
+            (folder / "__init__.py").write_text(INIT.format(name=self.name))
+
+    def _by_make(self, entry: Entry, progress: Progress, lock: int, sources: Path, folder: Path) -> None:
         try:
             check_can_build(self.settings)  # what is prepared needs the packages, too
             self.prepare(folder)
@@ -105,8 +122,6 @@ class Recipe:
             raise CaffeBuildError(
                 f"{self.name} does not build:\n{self.shown(error.output, sources)}"
             ) from None
-        if not (folder / "__init__.py").exists():
-            (folder / "__init__.py").write_text(INIT.format(name=self.name))
 
     def _make(self, folder: Path, own: dict[str, str], progress: Progress, lock: int) -> None:
         """Run make; again, as long as what fails can be mended. The error has the first and the last output."""
@@ -125,6 +140,7 @@ class Recipe:
 def core_in(place: Path) -> str:
     """The folder of the toolkit's own objects, which all entries of a cache share."""
     core = private.make_private(place / f"core-{toolkit.digest().hex()[:16]}")
+    sweep.mark(core)
     return str(cache.for_make(place) / core.name)
 
 
@@ -161,8 +177,7 @@ def settings_for(
     """
     if arch is not None and not isinstance(arch, str):
         raise CaffeTypeError(f'{who}: arch: expected a string such as "sm_90", got {arch!r}')
-    arch = arch or os.environ.get("ARCH") or "native"
-    arch = _architectures() if arch == "native" else arch
+    arch = architectures_for(arch)
     settings = {name: os.environ.get(name, "") for b in BACKENDS.values() for name in b.settings}
     settings |= further or {}
     settings |= {"CXX": cxx(settings["CXX"]), "NVCC": toolkit.find_nvcc(), "ARCH": arch or "all-major"}
@@ -183,6 +198,12 @@ def settings_for(
     compilers = {b.compiler: b.on_host or b.name in chosen for b in BACKENDS.values()}
     settings = {name: text for name, text in settings.items() if text or name in compilers}
     return settings | {name: "" for name, used in compilers.items() if not used}, chosen
+
+
+def architectures_for(arch: str | None) -> str:
+    """GPU architectures, from the argument, else the environment, else this machine; "" if there is no GPU."""
+    arch = arch or os.environ.get("ARCH") or "native"
+    return _architectures() if arch == "native" else arch
 
 
 def _architectures() -> str:

@@ -77,6 +77,12 @@ def check_can_build(settings: dict[str, str]) -> None:
         )
 
 
+def has_compilers() -> bool:
+    """Are make and a C++ compiler here?"""
+    named = os.environ.get("CXX", "").split()[:1] or ["g++", "clang++"]
+    return any(map(shutil.which, ("make", "gmake"))) and any(map(shutil.which, named))
+
+
 def _is_installed(package: str) -> bool:
     try:
         return bool(version(package))

@@ -234,7 +234,8 @@ class Launcher:
         backend = backend_of(device)
         if backend.name not in self._attached:
             library = self.libraries[backend.name]
-            self.call.attach(backend.dlpack, library.runner(self.function), library.set_num_threads)
+            run = library.runner(self.function)
+            self.call.attach(backend.dlpack, run, library.is_program, library.set_num_threads)
             self._attached.add(backend.name)
 
     # ------------------------------------------------------------------- arguments that C does not accept

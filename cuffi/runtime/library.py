@@ -13,6 +13,7 @@ from ..base.errors import CaffeRuntimeError, dtype_name
 from ..base.shown import command
 from ..folders import toolkit_folders
 from .elf import why_broken
+from .kernels import KernelLibrary
 
 FLOATING = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 # The dtypes of a tensor that the declaration calls `int32 or int64`.
@@ -47,6 +48,7 @@ class Library:
         dtypes: the dtypes that the layer computes in.
 
     Attributes:
+        is_program: are its functions data that the extension runs? See KernelLibrary.
         lib, ffi: cffi's.
         signatures: for each function its return type, its parameters and the extents of its tensors (build_ffi.py).
         codes: the C code of each dtype that a tensor may have.
@@ -55,6 +57,8 @@ class Library:
         CaffeRuntimeError: the library is missing, was built by another version of the toolkit, or cannot run on this
             machine.
     """
+
+    is_program = False
 
     def __init__(self, name: str, module: str, folder: Path, backend: str, dtypes: tuple):
         self.name, self.backend = name, backend
@@ -118,13 +122,20 @@ class Libraries(dict):
         super().__init__()
         self.name, self.module, self.folder, self.dtypes = name, module, folder, dtypes
 
-    def __missing__(self, backend: str) -> Library:
-        self[backend] = Library(self.name, self.module, self.folder, backend, self.dtypes)
+    def __missing__(self, backend: str) -> Library | KernelLibrary:
+        if (self.folder / BACKENDS[backend].kernels).exists():
+            self[backend] = KernelLibrary(self.name, self.folder, backend)
+        else:
+            self[backend] = Library(self.name, self.module, self.folder, backend, self.dtypes)
         return self[backend]
 
     def built(self) -> list[str]:
         """The backends that there is a library for."""
-        return [backend.name for backend in backends_here() if (self.folder / backend.library).exists()]
+        return [
+            backend.name
+            for backend in backends_here()
+            if any((self.folder / file).exists() for file in (backend.library, backend.kernels))
+        ]
 
     def signatures(self) -> dict[str, dict]:
         """The C functions' signatures. If the layer is not built, the error names the command that builds it."""

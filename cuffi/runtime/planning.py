@@ -239,4 +239,5 @@ def _launch(c, launched: Launched, origins: dict) -> tuple:
         else:
             words.append((c.CONSTANT, (int(value) + 2**63) % 2**64 - 2**63))
     threads = library.set_num_threads if BACKENDS[library.backend].on_host else 0
-    return library.runner(function), threads, lambda: library.fail(function), words
+    run = library.runner(function)
+    return run, library.is_program, threads, lambda: library.fail(function), words

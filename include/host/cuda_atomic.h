@@ -23,17 +23,18 @@ __forceinline__ T atomic_change(T* address, Change change) {
 }  // namespace cuda_host
 
 // Functions for each type, as in CUDA, and no template, so that atomicAdd(&x, 1) converts the 1.
-#define CAFFE_HOST_ATOMIC(type, name, expression)                                                 \
-  __forceinline__ type name(type* address, type value) {                                          \
-    return ::cuda_host::atomic_change(address, [value](type old) -> type { return expression; }); \
+#define CAFFE_HOST_ATOMIC(type, name, expression)                                              \
+  __forceinline__ type name(type* address, ::cuda_host::given<type> value) {                   \
+    return ::cuda_host::atomic_change(                                                         \
+        address, [value = static_cast<type>(value)](type old) -> type { return expression; }); \
   }
-#define CAFFE_HOST_ATOMIC_ARITHMETIC(type)                         \
-  CAFFE_HOST_ATOMIC(type, atomicAdd, old + value)                  \
-  __forceinline__ type atomicExch(type* address, type value) {     \
-    cuda_host::may_spin();                                         \
-    type before;                                                   \
-    __atomic_exchange(address, &value, &before, __ATOMIC_RELAXED); \
-    return before;                                                 \
+#define CAFFE_HOST_ATOMIC_ARITHMETIC(type)                                         \
+  CAFFE_HOST_ATOMIC(type, atomicAdd, old + value)                                  \
+  __forceinline__ type atomicExch(type* address, ::cuda_host::given<type> given) { \
+    cuda_host::may_spin();                                                         \
+    type value = given, before;                                                    \
+    __atomic_exchange(address, &value, &before, __ATOMIC_RELAXED);                 \
+    return before;                                                                 \
   }
 #define CAFFE_HOST_ATOMIC_INTEGER(type)                                                              \
   CAFFE_HOST_ATOMIC_ARITHMETIC(type)                                                                 \
@@ -43,8 +44,10 @@ __forceinline__ T atomic_change(T* address, Change change) {
   CAFFE_HOST_ATOMIC(type, atomicAnd, old& value)                                                     \
   CAFFE_HOST_ATOMIC(type, atomicOr, old | value)                                                     \
   CAFFE_HOST_ATOMIC(type, atomicXor, old ^ value)                                                    \
-  __forceinline__ type atomicCAS(type* address, type compare, type value) {                          \
+  __forceinline__ type atomicCAS(type* address, ::cuda_host::given<type> expected,                   \
+                                 ::cuda_host::given<type> given) {                                   \
     cuda_host::may_spin();                                                                           \
+    type compare = expected, value = given;                                                          \
     __atomic_compare_exchange(address, &compare, &value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED); \
     return compare;                                                                                  \
   }

@@ -20,8 +20,10 @@ enum Mode {
   kThreads,  // thread by thread, with blocks in parallel. A thread may wait for others
   kBlocks,   // a plain loop over the threads of blocks, none of which waits (tools/cuda/alone.py)
   kRows,  // the same, and threadIdx.x is used only as blockIdx.x * blockDim.x + threadIdx.x (tools/cuda/guard.py)
-  kPhases,  // loops over a block's threads from one barrier to the next (tools/cuda/phases.py)
-  kRange,   // a few calls, each for a contiguous part of the index range (CUDA_KERNEL_RANGE)
+  kPhases,   // loops over a block's threads from one barrier to the next (tools/cuda/phases.py)
+  kWarps,    // phases of blocks and warps, if rows are whole warps, else threads (tools/cuda/warps.py)
+  kStrides,  // a few calls or blocks, as the grid's shape is (tools/cuda/strides.py)
+  kRange,    // a few calls, each for a contiguous part of the index range (CUDA_KERNEL_RANGE)
 };
 
 // The launch in which it stands. If an argument of the kernel throws, there is none.
@@ -45,6 +47,13 @@ void run_grid(Mode mode, const char* name, void (*call)(const void* body), const
 // The same for kBlocks: `call(body, first, last)` runs the blocks [first, last).
 void run_blocks(const char* name, void (*call)(const void* body, int64_t first, int64_t last),
                 const void* body);
+
+// The blocks, if their rows are whole warps, else the threads.
+void run_warps(const char* name, void (*call_blocks)(const void* body, int64_t first, int64_t last),
+               const void* body, void (*call)(const void* body), const void* threads, size_t threads_bytes);
+// A part of the range, if the grid has threads along these axes alone, else blocks.
+void run_either(const char* name, int axes, void (*call)(const void* body), const void* body,
+                void (*call_blocks)(const void* body, int64_t first, int64_t last), const void* blocks_body);
 
 // A body has the thread's identity as parameters, if nothing else asks for it. Then the compiler knows its values. Else
 // it uses the launcher's variables.
@@ -172,8 +181,8 @@ struct KeptBytes {
 };
 // The variable begins its life there, with a value or without.
 template <typename T>
-__forceinline__ T& keep(T& place, const T& value) {
-  memcpy(&place, &value, sizeof(T));
+__forceinline__ T& keep(T& place, const std::remove_const_t<T>& value) {
+  memcpy(const_cast<std::remove_const_t<T>*>(&place), &value, sizeof(T));
   return place;
 }
 template <typename T>
@@ -185,6 +194,72 @@ __forceinline__ T& begin(T& place) {
   ::cuda_host::each_thread(blockIdx, blockDim,                                                  \
                            [&]([[maybe_unused]] ::uint3 threadIdx, [[maybe_unused]] int caffe_t, \
                                [[maybe_unused]] unsigned int caffe_x) __attribute__((always_inline)) {
+// The warps of a block whose rows are whole warps (tools/cuda/warps.py), and the lanes of a warp, from its first one on.
+template <typename Warp>
+__forceinline__ void each_warp(uint3 block, uint3 dim, const Warp& warp) {
+  const int begin = static_cast<int>(block.x * dim.x), width = static_cast<int>(dim.x);
+  int row = 0;
+  for (unsigned int z = 0; z < dim.z; ++z)
+    for (unsigned int y = 0; y < dim.y; ++y, row += width)
+      for (int x = 0; x < width; x += 32)
+        warp(uint3{static_cast<unsigned int>(x), y, z}, row + x, static_cast<unsigned int>(begin + x));
+}
+template <typename Lane>
+__forceinline__ void each_lane(uint3 first, int number, unsigned int x, const Lane& lane) {
+  const int from = static_cast<int>(x), column = static_cast<int>(first.x);
+  for (int k = 0; k < 32; ++k)
+    lane(uint3{static_cast<unsigned int>(column + k), first.y, first.z}, number + k,
+         static_cast<unsigned int>(from + k));
+}
+#define CAFFE_HOST_PLACE                                                \
+  [&]([[maybe_unused]] ::uint3 threadIdx, [[maybe_unused]] int caffe_t, \
+      [[maybe_unused]] unsigned int caffe_x) __attribute__((always_inline))
+#define CAFFE_HOST_EACH_WARP \
+  ::cuda_host::each_warp(blockIdx, blockDim, CAFFE_HOST_PLACE { \
+    [[maybe_unused]] const auto __syncwarp = [](unsigned int = 0) {};
+#define CAFFE_HOST_EACH_LANE ::cuda_host::each_lane(threadIdx, caffe_t, caffe_x, CAFFE_HOST_PLACE {
+// What the lanes of a block's warps send each other at one place.
+template <typename T>
+struct Sending {
+  const T* warp;
+  int lane;
+};
+struct Sent {
+  alignas(16) char bytes[1024 * 8];
+  template <typename T>
+  void put(int thread, T value) {
+    static_assert(std::is_trivially_copyable<T>::value && sizeof(T) <= 8, "shuffles move up to 8 bytes");
+    reinterpret_cast<T*>(bytes)[thread] = value;
+  }
+  template <typename T>
+  Sending<std::decay_t<T>> of(int thread) const {
+    return {reinterpret_cast<const std::decay_t<T>*>(bytes) + (thread & ~31), thread & 31};
+  }
+  unsigned int vote(int first) const {
+    unsigned int lanes = 0;
+    for (int k = 0; k < 32; ++k) lanes |= static_cast<unsigned int>(bytes[first + k]) << k;
+    return lanes;
+  }
+};
+template <typename T>
+__forceinline__ T warp_at(unsigned int, Sending<T> sent, int source, int width = 32) {
+  return sent.warp[(sent.lane & ~(width - 1)) + (source & (width - 1))];
+}
+template <typename T>
+__forceinline__ T warp_up(unsigned int, Sending<T> sent, unsigned int delta, int width = 32) {
+  const int source = sent.lane - static_cast<int>(delta);
+  return sent.warp[source < (sent.lane & ~(width - 1)) ? sent.lane : source];
+}
+template <typename T>
+__forceinline__ T warp_down(unsigned int, Sending<T> sent, unsigned int delta, int width = 32) {
+  const int source = sent.lane + static_cast<int>(delta);
+  return sent.warp[source > (sent.lane | (width - 1)) ? sent.lane : source];
+}
+template <typename T>
+__forceinline__ T warp_xor(unsigned int, Sending<T> sent, int lanes, int width = 32) {
+  const int source = sent.lane ^ lanes;
+  return sent.warp[source > (sent.lane | (width - 1)) ? sent.lane : source];
+}
 #define CAFFE_HOST_BLOCK ::uint3 blockIdx, ::uint3 blockDim, [[maybe_unused]] ::uint3 gridDim
 template <typename Body>
 void call_phases(const void* shared, int64_t first, int64_t last) {
@@ -209,21 +284,6 @@ void call_thread(const void* shared) {
     own();
 }
 
-template <Mode mode, typename Body>
-inline void run(const char* name, const Body& body) {
-#ifdef CAFFE_HOST_RACES  // it needs to know which thread runs
-  constexpr bool as_loop = false;
-#else
-  constexpr bool as_loop = mode == kBlocks || mode == kRows;
-#endif
-  if constexpr (mode == kPhases)
-    run_blocks(name, call_phases<Body>, &body);
-  else if constexpr (as_loop)
-    run_blocks(name, call_blocks<mode == kRows, Body>, &body);
-  else
-    run_grid(mode, name, call_thread<Body>, &body, sizeof(Body));
-}
-
 // kRange: this call's part of [0, n). Together the parts of all calls cover it once.
 struct Part {
   int64_t index, count;
@@ -244,6 +304,56 @@ inline Index part_begin(Index n) {
 template <typename Index>
 inline Index part_end(Index n) {
   return part_edge(n, part.index + 1);
+}
+
+// A loop over the whole grid (tools/cuda/strides.py). `is_range` is a type: true in a call that runs a part of the range, false
+// in one that runs a thread. is_whole: an inner loop, of which each part runs all.
+template <typename Index, bool is_whole, typename IsRange, typename Bound>
+inline auto range_begin(IsRange, Bound bound) {
+  using Common = decltype(Index() + bound);
+  return static_cast<Index>(is_whole ? 0 : part_begin(static_cast<Common>(bound)));
+}
+template <typename Index, bool is_whole, typename IsRange, typename Bound>
+inline auto range_end(IsRange, Bound bound) {
+  using Common = decltype(Index() + bound);
+  if constexpr (IsRange() && !is_whole)
+    return part_end(static_cast<Common>(bound));
+  else
+    return bound;
+}
+// `axes`: along how many there are loops. Along the others the grid has one thread.
+#define CAFFE_HOST_STRIDES CAFFE_HOST_IDENTITY, [[maybe_unused]] auto caffe_range
+template <int axes, typename Body>
+inline void run_strides(const char* name, const Body& body) {
+  auto one = [body = Body(body)](uint3 thread, uint3 block, uint3 dim, uint3 grid) mutable {
+    body(thread, block, dim, grid, std::false_type());
+  };
+  auto part = [body = Body(body)]() mutable { body(uint3(), uint3(), blockDim, gridDim, std::true_type()); };
+  run_either(name, axes, call_thread<decltype(part)>, &part, call_blocks<false, decltype(one)>, &one);
+}
+
+// kWarps: `threads` is the same kernel for blocks of other shapes.
+template <Mode mode, typename Body, typename Threads>
+inline void run(const char* name, const Body& body, const Threads& threads) {
+  static_assert(mode == kWarps, "one text for two ways");
+  run_warps(name, call_phases<Body>, &body, call_thread<Threads>, &threads, sizeof(Threads));
+}
+
+template <Mode mode, int axes = 0, typename Body>
+inline void run(const char* name, const Body& body) {
+#ifdef CAFFE_HOST_RACES  // it needs to know which thread runs
+  constexpr bool as_loop = false;
+#else
+  constexpr bool as_loop = mode == kBlocks || mode == kRows;
+#endif
+  if constexpr (mode == kStrides)
+    run_strides<axes>(name, body);
+  else if constexpr (mode == kPhases)
+    run_blocks(name, call_phases<Body>, &body);
+  else if constexpr (as_loop)
+    run_blocks(name, call_blocks<mode == kRows, Body>, &body);
+  else
+    run_grid(mode, name, call_thread<Body>, &body, sizeof(Body));
 }
 
 // The block's dynamic shared memory, `extern __shared__ T name[]`.

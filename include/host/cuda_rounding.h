@@ -4,9 +4,7 @@
 #include <fenv.h>
 #include <math.h>
 
-#include <limits>
-#include <type_traits>
-
+#include "cuda_convert.h"
 #include "vector_types.h"
 
 // A value of which the compiler knows nothing before this call.
@@ -26,64 +24,6 @@ Result caffe_rounded(const Compute& compute, Operands... operands) {
   fesetround(before);
   return result;
 }
-
-// Convert a whole number to an integer type, with the nearest limit if it is out of range, as PTX's cvt does.
-template <typename Integer, typename Real>
-constexpr Integer caffe_saturated(Real x) {
-  using Limits = std::numeric_limits<Integer>;
-  if (x != x)
-    return sizeof(Real) == 4 && sizeof(Integer) == 4 ? Integer(0)
-                                                     : Integer(1ull << (8 * sizeof(Integer) - 1));
-  if (x < static_cast<Real>(Limits::min())) return Limits::min();
-  return x >= static_cast<Real>(Limits::max()) ? Limits::max() : static_cast<Integer>(x);
-}
-
-namespace cuda_host {
-// The type of an assignment's left side.
-template <typename T>
-using plain = std::remove_cv_t<std::remove_reference_t<T>>;
-
-// A conversion to an integer, as tools/cuda/casts.py writes it in device code. Of a real number that does not fit, it gives
-// what a GPU gives. C++ leaves that undefined, and x86 gives the least integer. To another type, it is the plain conversion.
-// `Whole` converts float to int.
-template <typename Integer, typename Whole, typename From>
-constexpr Integer converted(From x, const Whole& whole) {
-  constexpr bool narrow = sizeof(Integer) < sizeof(int);
-  if constexpr (!std::is_integral<Integer>::value || std::is_same<Integer, bool>::value) {
-    return (Integer)x;
-  } else if constexpr (std::is_class<From>::value && sizeof(From) == 2 &&
-                       std::is_convertible<From, float>::value) {
-    return converted<Integer>(static_cast<float>(x), whole);
-  } else if constexpr (std::is_floating_point<From>::value && narrow) {  // the lower bits of 32
-    using Wide = std::conditional_t<std::is_signed<Integer>::value, int, unsigned int>;
-    return static_cast<Integer>(converted<Wide>(x, whole));
-  } else if constexpr (std::is_same<From, float>::value && std::is_same<Integer, int>::value) {
-    return whole(x);
-  } else if constexpr (std::is_floating_point<From>::value) {
-    return caffe_saturated<Integer>(x);
-  } else {
-    return (Integer)x;
-  }
-}
-// x86 gives the least integer where a number does not fit, and ARM what a GPU gives. The processor foresees the branch.
-template <typename Integer, typename From>
-constexpr Integer to(From x) {
-  return converted<Integer>(x, [](float real) {
-    int near = static_cast<int>(real);
-    if (__builtin_expect(near == std::numeric_limits<int>::min(), 0))
-      near = real > 0 ? std::numeric_limits<int>::max() : real == real ? near : 0;
-    return near;
-  });
-}
-// The same without a branch, for loops that g++ vectorises.
-template <typename Integer, typename From>
-constexpr Integer to_vectorised(From x) {
-  return converted<Integer>(x, [](float real) {
-    return (static_cast<int>(real) ^ -static_cast<int>(real >= 2147483648.0f)) &
-           -static_cast<int>(real == real);
-  });
-}
-}  // namespace cuda_host
 
 #define CAFFE_HOST_INTEGER(real, name, integer)                                                         \
   inline integer __##real##2##name##_rn(real x) { return caffe_saturated<integer>(std::nearbyint(x)); } \

@@ -66,6 +66,25 @@ __forceinline__ unsigned int __activemask(int line = __builtin_LINE(), int colum
   return cuda_host::active_lanes({line, column});
 }
 
+namespace cuda_host {
+// The lanes of a warp meet where they use a block's volatile memory (tools/cuda/steps.py).
+void meet_lanes(const volatile void* memory, int line, int column);
+// What is written there: all have read before it.
+template <typename To>
+struct Step {
+  const volatile void* memory;
+  int line, column;
+  Step(const volatile void* memory_, int line_, int column_)
+      : memory(memory_), line(line_), column(column_) {}
+  template <typename From>
+  To operator=(const From& x) const {
+    const To value = cast<To, WithBranch>(x);
+    meet_lanes(memory, line, column);
+    return value;
+  }
+};
+}  // namespace cuda_host
+
 __forceinline__ unsigned int __ballot_sync(unsigned int mask, int predicate) {
   return cuda_host::warp_ballot(mask, predicate);
 }

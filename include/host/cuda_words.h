@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cuda_convert.h"
+
 #define __global__
 #define __device__
 #define __host__
@@ -25,17 +27,31 @@
 #define __cudart_builtin__
 // A host thread runs one block at a time, with all its threads.
 #define __shared__ static thread_local
+// A static_assert stands behind such a variable.
+namespace cuda_host {
+constexpr size_t kMostStatic = 48 * 1024;
+}
+#define CAFFE_HOST_TOO_MUCH \
+  "more than 48 KiB of static shared memory, which nvcc refuses; use extern __shared__"
 
 // CUDA's vector types, with the alignment that they have on a GPU.
-#define CAFFE_HOST_VECTOR(type, name)                                                          \
-  struct name##1 { type x; };                                                                  \
-  struct alignas(2 * sizeof(type)) name##2 { type x, y; };                                     \
-  struct name##3 { type x, y, z; };                                                            \
-  struct alignas(sizeof(type) < 4 ? 4 * sizeof(type) : 16) name##4 { type x, y, z, w; };       \
-  __forceinline__ name##1 make_##name##1(type x) { return name##1 {x}; }                       \
-  __forceinline__ name##2 make_##name##2(type x, type y) { return name##2 {x, y}; }            \
-  __forceinline__ name##3 make_##name##3(type x, type y, type z) { return name##3 {x, y, z}; } \
-  __forceinline__ name##4 make_##name##4(type x, type y, type z, type w) { return name##4 {x, y, z, w}; }
+#define CAFFE_HOST_VECTOR(type, name)                                                              \
+  struct name##1 { type x; };                                                                      \
+  struct alignas(2 * sizeof(type)) name##2 { type x, y; };                                         \
+  struct name##3 { type x, y, z; };                                                                \
+  struct alignas(sizeof(type) < 4 ? 4 * sizeof(type) : 16) name##4 { type x, y, z, w; };           \
+  __forceinline__ name##1 make_##name##1(::cuda_host::given<type> x) { return name##1 {x}; }       \
+  __forceinline__ name##2 make_##name##2(::cuda_host::given<type> x, ::cuda_host::given<type> y) { \
+    return name##2 {x, y};                                                                         \
+  }                                                                                                \
+  __forceinline__ name##3 make_##name##3(::cuda_host::given<type> x, ::cuda_host::given<type> y,   \
+                                         ::cuda_host::given<type> z) {                             \
+    return name##3 {x, y, z};                                                                      \
+  }                                                                                                \
+  __forceinline__ name##4 make_##name##4(::cuda_host::given<type> x, ::cuda_host::given<type> y,   \
+                                         ::cuda_host::given<type> z, ::cuda_host::given<type> w) { \
+    return name##4 {x, y, z, w};                                                                   \
+  }
 CAFFE_HOST_VECTOR(signed char, char)
 CAFFE_HOST_VECTOR(unsigned char, uchar)
 CAFFE_HOST_VECTOR(short, short)

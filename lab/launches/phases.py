@@ -142,7 +142,7 @@ CHANGE = [
     "{m} = {e}, acc = acc * 3 + {e};",
     "switch ({e} & 3) {{ case 0: acc += 1; case 1: {m} = {e}; break; default: acc -= 2; }}",
     "if (int k = {e}; k % 3 == 0) acc += k; else acc -= k & 7;",
-    "{{ int {m} = {e}; acc += {m}; }}",
+    "{{ const int k = {e}; int {m} = k; acc += {m}; }}",
     "{{ int k = 3; do {{ acc += {e}; if (acc % 5 == 0) continue; acc++; }} while (--k > 0); }}",
     "for (int k : {{1, {k}, 3}}) acc += k;",
     "\n#pragma unroll\nfor (int k = 0; k < 4; ++k) acc += k * ({e});\n",

@@ -145,7 +145,7 @@ PyMethodDef launcher_methods[] = {
     {"too_small", PY_METHOD(launcher_too_small), METH_FASTCALL,
      "too_small(*arguments): the parameter whose tensor is too small, and the sizes that it should have; or "
      "None"},
-    {"attach", launcher_attach, METH_VARARGS, "attach(device_type, run, set_num_threads)"},
+    {"attach", launcher_attach, METH_VARARGS, "attach(device_type, run, is_program, set_num_threads)"},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot launcher_slots[] = {{Py_tp_new, reinterpret_cast<void*>(create<Launcher>)},
                                 {Py_tp_call, reinterpret_cast<void*>(launcher_call)},
@@ -162,6 +162,12 @@ PyType_Spec launcher_spec = {"_call.Launcher", sizeof(Holder<Launcher>), 0, kFla
                              launcher_slots};
 PyMethodDef module_methods[] = {
     {"configure", configure, METH_O, "configure(values): the parts of torch, by name"},
+    {"images", kernels_images, METH_VARARGS, "images(images, kernels, symbols, file, targets)"},
+    {"program", kernels_program, METH_VARARGS,
+     "program(images, steps, registers, parameters, data, local_bytes, symbols, stream)"},
+    {"compute", kernels_compute, METH_VARARGS, "compute(program, words): the launch, for tests"},
+    {"kernels_error", kernels_text, METH_NOARGS, "the text of this thread's last failed launch"},
+    {"driver", kernels_driver, METH_O, "driver(path): where NVIDIA's driver is"},
     {nullptr, nullptr, 0, nullptr}};
 // What launcher.py, planning.py and operator.py in cuffi/runtime pass.
 constexpr std::pair<const char*, int> constants[] = {
@@ -192,6 +198,10 @@ constexpr std::pair<const char*, int> constants[] = {
     {"CAST_FLOAT32", kToFloat},
     {"CAST_NONE", kToNothing},
     {"MOST_PARAMETERS", kMostArguments},
+    {"MOST_REGISTERS", steps::kMostRegisters},
+    {"MOST_LOCAL", steps::kMostLocal},
+    {"DATA_AT", steps::kDataAt},
+    {"LOCAL_AT", steps::kLocalAt},
 };
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "_call",
@@ -216,6 +226,7 @@ PyMODINIT_FUNC PyInit__call() {
   if (PyModule_AddObject(module, "Plan", plan) || PyModule_AddObject(module, "Launcher", launcher) ||
       PyModule_AddObject(module, "Short", one) || PyModule_AddStringConstant(module, "EDGE", CAFFE_EDGE))
     return nullptr;
+  if (PyModule_AddObject(module, "OPERATIONS", caffe::kernels_operations())) return nullptr;
   for (const auto& [name, value] : caffe::constants)
     if (PyModule_AddIntConstant(module, name, value)) return nullptr;
   for (const caffe::Methods* wing = caffe::Methods::first; wing; wing = wing->next)

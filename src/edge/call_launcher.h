@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "call_kernels.h"
 #include "call_torch.h"
 
 namespace caffe {
 
-// A C function of a library, by its arguments as words (src/edge/ffi_run.h).
-using Run = int64_t (*)(const int64_t* words);
+using Run = Function::Run;
 using SetNumThreads = void (*)(int);
 
 constexpr size_t kMostParameters = 64, kMostTensors = 32;
@@ -111,7 +111,7 @@ struct Parameter {
 // The function in the library for one type of device.
 struct Target {
   int32_t device_type = 0;
-  Run run = nullptr;
+  Function run;
   SetNumThreads set_num_threads = nullptr;
 };
 
@@ -218,10 +218,10 @@ class Launching {
     if (!torch.stream_of(views_[0], &stream)) return nullptr;
     for (size_t i = 0; i < l_.parameters.size(); ++i)
       if (l_.parameters[i].kind == kStream) words_[i] = stream;
-    if (target->device_type == kDLCPU) target->set_num_threads(torch.threads());
-    const Run function = target->run;  // another thread may add a target at the same time
+    if (target->device_type == kDLCPU && target->set_num_threads) target->set_num_threads(torch.threads());
+    const Function function = target->run;  // another thread may add a target at the same time
     PyThreadState* const python = PyEval_SaveThread();
-    const int64_t result = function(words_ + l_.returns_number);  // C does not get `like`
+    const int64_t result = function(words_ + l_.returns_number, views_[0].device);  // C does not get `like`
     PyEval_RestoreThread(python);
     if (written_count_) torch.written(written_, written_count_);
     if (l_.returns_number ? result < 0 : result != 0) {
@@ -393,12 +393,14 @@ inline PyObject* launcher_call(PyObject* object, PyObject* given, PyObject* name
   return PyObject_Call(self_of<Launcher>(object)->careful, given, named);
 }
 
-// attach(device_type, run, set_num_threads): the function in the library for that type of device.
+// attach(device_type, run, is_program, set_num_threads): the function for that type of device.
 inline PyObject* launcher_attach(PyObject* object, PyObject* given) {
   unsigned long long run, set_num_threads;
+  int is_program;
   Target target;
-  if (!PyArg_ParseTuple(given, "iKK", &target.device_type, &run, &set_num_threads)) return nullptr;
-  target.run = reinterpret_cast<Run>(static_cast<uintptr_t>(run));
+  if (!PyArg_ParseTuple(given, "iKpK", &target.device_type, &run, &is_program, &set_num_threads))
+    return nullptr;
+  target.run = Function(run, is_program);
   target.set_num_threads = reinterpret_cast<SetNumThreads>(static_cast<uintptr_t>(set_num_threads));
   self_of<Launcher>(object)->targets.push_back(target);
   Py_RETURN_NONE;

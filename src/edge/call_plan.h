@@ -23,7 +23,7 @@ struct Source {
 };
 
 struct Launch {
-  Run run;
+  Function run;
   SetNumThreads set_num_threads;  // null if the library has no host threads
   PyObject* fail;                 // raises the library's last error
   std::vector<Source> words;
@@ -86,8 +86,10 @@ class Plan {
 
   bool add_launch(PyObject* tuple) {
     unsigned long long run, set_num_threads;
+    int is_program;
     PyObject *fail, *words;
-    if (!PyArg_ParseTuple(tuple, "KKOO!", &run, &set_num_threads, &fail, &PyList_Type, &words)) return false;
+    if (!PyArg_ParseTuple(tuple, "KpKOO!", &run, &is_program, &set_num_threads, &fail, &PyList_Type, &words))
+      return false;
     std::vector<Source> sources;
     for (Py_ssize_t i = 0; i < PyList_Size(words); ++i) {
       int kind;
@@ -99,7 +101,7 @@ class Plan {
     }
     if (sources.size() > kMostWords) return PyErr_SetString(PyExc_ValueError, "too many words"), false;
     Py_INCREF(fail);
-    launches_.push_back({reinterpret_cast<Run>(static_cast<uintptr_t>(run)),
+    launches_.push_back({Function(run, is_program),
                          reinterpret_cast<SetNumThreads>(static_cast<uintptr_t>(set_num_threads)), fail,
                          std::move(sources)});
     return true;
@@ -166,7 +168,7 @@ class Plan {
       if (l.set_num_threads && threads > 0) l.set_num_threads(threads);
       int64_t words[kMostWords];
       fill(words, l, tensors, addresses, stream);
-      if (l.run(words)) {
+      if (l.run(words, device_)) {
         failed = &l;
         break;
       }

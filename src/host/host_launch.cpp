@@ -17,6 +17,7 @@
 //
 // An assert, an exit or a signal while a kernel runs ends only the launch, with an error (way_out.h, host_signals.h).
 #undef _FORTIFY_SOURCE  // it reports a jump to another stack as an error
+#include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -73,6 +74,7 @@ namespace {
 
 constexpr int64_t kMaxThreadsPerBlock = 1024;
 constexpr int64_t kPartElements = 1 << 15;  // kRange: large beside a call, small enough to balance
+constexpr int64_t kStridesParts = 16;       // kStrides: of a range whose length only the kernel knows
 constexpr int64_t kBlocksThreads = 4096;    // kBlocks: threads of one call, or more of a large grid,
 constexpr int64_t kBlocksParts = 64;        // of which each host thread gets so many calls
 constexpr double kThreadPaysOff = 100e-6;   // seconds of work for which one more host thread pays
@@ -152,6 +154,23 @@ struct Warp {
   uint64_t published[32] = {};
 };
 
+// Find this library's thread-local variables, of which a kernel's threadIdx is one.
+struct Variables {
+  const char* first = nullptr;
+  const char* last = nullptr;
+  bool has(const void* memory) const { return memory >= first && memory < last; }
+};
+int find_variables(dl_phdr_info* info, size_t, void* into) {
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const char* const begin = static_cast<const char*>(info->dlpi_tls_data);
+    const Variables found{begin, begin + info->dlpi_phdr[i].p_memsz};
+    if (info->dlpi_phdr[i].p_type != PT_TLS || !begin || !found.has(&threadIdx)) continue;
+    *static_cast<Variables*>(into) = found;
+    return 1;
+  }
+  return 0;
+}
+
 // Runs one block at a time on this host thread.
 class BlockRunner {
  public:
@@ -176,6 +195,11 @@ class BlockRunner {
   void spin();
   void grid_barrier(Place place, const void* caller);
   bool is_cooperative() const { return kernel_->launch.cooperative; }
+  // Is it the block's memory: dynamic, or this host thread's copy of a variable?
+  bool is_shared(const void* memory) {
+    if (!variables_.first) dl_iterate_phdr(&find_variables, &variables_);
+    return variables_.has(memory) || shared_.has(memory);
+  }
   void* shared_bytes() { return shared_.begin(); }
   void begin_code();
   void end_code();
@@ -229,6 +253,7 @@ class BlockRunner {
   char* stacks_ = nullptr;
   std::exception_ptr thrown_;
   SharedMemory shared_;
+  Variables variables_;
 #if defined(__SANITIZE_ADDRESS__)
   void* scheduler_fake_stack_ = nullptr;
   const void* scheduler_stack_ = nullptr;
@@ -1034,8 +1059,10 @@ Allowing::~Allowing() { allowed = -1; }
 void run_grid(Mode mode, const char* name, void (*call)(const void*), const void* body, size_t body_bytes) {
   Kernel kernel{name, call, body, next_launch};
   launch(kernel, body_bytes, [&](dim3 grid, int64_t blocks, int64_t threads) {
-    if (mode == kRange && !RaceFinder::kOn) {
-      const int64_t count = std::max<int64_t>(1, blocks * threads / kPartElements);
+    if ((mode == kRange || mode == kStrides) && !RaceFinder::kOn) {
+      // A grid that strides has any size.
+      const int64_t least = mode == kStrides ? kStridesParts : 1;
+      const int64_t count = std::max<int64_t>(least, blocks * threads / kPartElements);
       const auto run_part = [&](int64_t index) {
         part = Part{index, count};
         in_kernel = true;
@@ -1067,6 +1094,28 @@ void run_blocks(const char* name, void (*call)(const void*, int64_t, int64_t), c
   });
 }
 
+void run_warps(const char* name, void (*call_blocks)(const void*, int64_t, int64_t), const void* body,
+               void (*call)(const void*), const void* threads, size_t threads_bytes) {
+  if (const int bytes = allowed; bytes >= 0) {  // both may use this much shared memory
+    run_grid(kThreads, name, call, threads, threads_bytes);
+    allowed = bytes;
+  }
+  if (next_launch.block.x % 32 == 0 || allowed >= 0)
+    run_blocks(name, call_blocks, body);
+  else
+    run_grid(kThreads, name, call, threads, threads_bytes);
+}
+
+void run_either(const char* name, int axes, void (*call)(const void*), const void* body,
+                void (*call_blocks)(const void*, int64_t, int64_t), const void* blocks_body) {
+  const dim3 grid = next_launch.grid, block = next_launch.block;
+  const bool deep = grid.z * block.z != 1, high = grid.y * block.y != 1;
+  if (deep || (high && axes < 2))
+    run_blocks(name, call_blocks, blocks_body);
+  else
+    run_grid(kStrides, name, call, body, 0);
+}
+
 void* dynamic_shared_bytes() { return runner().shared_bytes(); }
 
 void note_fault(int number, uintptr_t code, const void* memory) {
@@ -1088,6 +1137,9 @@ int block_barrier(int predicate, Place place) {
 }
 void warp_barrier(unsigned int mask) { runner().warp_barrier(mask, __builtin_return_address(0), true); }
 unsigned int active_lanes(Place place) { return runner().active_lanes(place); }
+void meet_lanes(const volatile void* memory, int line, int column) {
+  if (runner().is_shared(const_cast<const void*>(memory))) runner().active_lanes({line, column});
+}
 void enter(Place call) { runner().enter(call); }
 void leave() { runner().leave(); }
 void grid_barrier(Place place) { runner().grid_barrier(place, __builtin_return_address(0)); }

@@ -44,6 +44,8 @@ class SharedMemory {
     return begin_;
   }
 
+  bool has(const void* memory) const { return memory_ && memory >= begin_ && memory < begin_ + bytes_; }
+
   // Has a block written beside its memory?
   bool overflowed() const {
 #if !defined(__SANITIZE_ADDRESS__)

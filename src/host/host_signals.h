@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <ucontext.h>
 
@@ -75,6 +76,19 @@ inline bool near_stack(const char* address, const void* context) {
 #endif
 }
 
+// The address that a cast has moved to where no memory is, because it is no multiple of its type's alignment: the lowest
+// bits are in bits 42 to 45, too (include/host/cuda_convert.h). Null of another one.
+inline const char* misaligned(const char* address) {
+  const auto moved = reinterpret_cast<uintptr_t>(address);
+  for (uintptr_t mask = 1; mask < 16; mask = 2 * mask + 1) {
+    const uintptr_t meant = moved ^ (moved & mask) << 42;
+    unsigned char is_there;
+    if (meant != moved && !mincore(reinterpret_cast<void*>(meant & ~uintptr_t(4095)), 1, &is_there))
+      return reinterpret_cast<const char*>(meant);
+  }
+  return nullptr;
+}
+
 inline void explain(int number, const siginfo_t* info, const void* context) {
   copying = false;
   const char* const address = static_cast<const char*>(info->si_addr);
@@ -90,6 +104,10 @@ inline void explain(int number, const siginfo_t* info, const void* context) {
     caffe_leave("used byte %lld of its dynamic shared memory, of which the launch asked for %lld bytes",
                 static_cast<long long>(address - shared_guard + shared_size),
                 static_cast<long long>(shared_size));
+  else if (const char* const meant = misaligned(address))
+    caffe_leave(
+        "read or wrote a type at address %p that is no multiple of the type's alignment; a GPU stops there",
+        static_cast<const void*>(meant));
   else if (!in_kernel && near_stack(address, context))
     caffe_leave("needs more stack than this thread has");
   else if (!address && info->si_code == SI_KERNEL)  // x86 does not say which address it was

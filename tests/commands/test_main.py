@@ -1,5 +1,6 @@
 """The command `cuffi`: its list, a screen of help for each command, and one line for what is missing or misspelt."""
 
+import contextlib
 import io
 import re
 import shutil
@@ -13,7 +14,7 @@ from support import python_with_torch
 import cuffi.train
 from cuffi.commands import main as program
 from cuffi.commands import run
-from cuffi.commands.table import COMMANDS
+from cuffi.commands.table import COMMANDS, STATUS
 
 main = program.main
 
@@ -21,7 +22,7 @@ main = program.main
 def test_the_list_has_every_command(capsys):
     for words in ([], ["--help"]):
         assert main(words) == 0
-        assert re.findall(r"^  (\w+) +\S", capsys.readouterr().out, re.M) == list(COMMANDS)
+        assert re.findall(r"^  ([a-z]+) +\S", capsys.readouterr().out, re.M) == list(COMMANDS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -34,6 +35,42 @@ def test_help_is_one_screen_with_an_example(name, capsys):
     example = text.partition("Example:\n")[2]
     assert "cuffi" in example and name in example
     assert all(option.flag in text for option in COMMANDS[name].options)
+
+
+def refuse(*_):
+    raise AssertionError("it began")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_wrong_arguments_are_status_2_for_each_command(name, capfd, monkeypatch, tmp_path):
+    """Before anything begins, and with a line that says what is wrong."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("os.execv", refuse)
+    monkeypatch.setattr("os.execve", refuse)
+    try:
+        status = main([name, "--no-such-option"])
+    except SystemExit as error:
+        status = error.code
+    said = capfd.readouterr().err
+    assert status == 2 and "Traceback" not in said and said.strip()
+
+
+def test_the_page_has_each_command_and_status():
+    text = (ROOT / "docs" / "commands.md").read_text()
+    rows = dict(re.findall(r"^\| `cuffi (\w+)` \| (.*?) \|", text, re.M))
+    assert rows == {name: command.summary for name, command in COMMANDS.items()}
+    statuses = {int(n): words for n, words in re.findall(r"^\| (\d+) \| (.*) \|$", text, re.M)}
+    assert statuses == STATUS
+
+
+def test_the_flags_of_commands_that_read_their_arguments_themselves(capsys):
+    from cuffi import judge
+
+    for module, name in ((cuffi.train, "train"), (judge, "judge")):
+        with contextlib.suppress(SystemExit):
+            module.main(["--help"])
+        flags = set(re.findall(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*", capsys.readouterr().out)) - {"--help"}
+        assert flags == set(COMMANDS[name].flags)
 
 
 def test_trains_screen_has_each_of_its_options(capsys):

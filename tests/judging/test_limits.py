@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
+from cuffi.judging import contained
 from cuffi.judging.limits import Limits, run
 
 PYTHON = sys.executable
@@ -124,8 +125,55 @@ def test_a_judge_that_is_killed_ends_its_program(tmp_path):
     assert ends(program) and ends(daemon)
 
 
-def test_a_program_that_kills_its_parent_does_not_kill_the_judge(tmp_path):
+def test_a_program_cannot_kill_those_above_it(tmp_path):
+    """Its parent, the judge, and what started the judge; nor read their environment, where tokens are."""
+    code = """import os
+def parent_of(n): return int(open(f'/proc/{n}/stat').read().rpartition(') ')[2].split()[1])
+n, said = os.getppid(), []
+while n > 1 and len(said) < 4:
+    try: os.kill(n, 9 if n != 1 else 0); said.append('killed')
+    except PermissionError: said.append('safe')
+    try: open(f'/proc/{n}/environ').read(); said.append('read')
+    except PermissionError: said.append('safe')
+    n = parent_of(n)
+print(*said)
+"""
+    if not contained.is_contained():
+        pytest.skip("no Landlock that holds signals back")
+    assert set(ran(code, tmp_path).output.split()) == {"safe"}
+
+
+def test_a_program_that_kills_its_parent_does_not_kill_the_judge(tmp_path, monkeypatch):
+    """Without Landlock, too."""
+    monkeypatch.setattr(contained, "version", lambda: 0)
     assert ran("import os; os.kill(os.getppid(), 9)", tmp_path).status == -9
+
+
+def test_a_program_changes_its_own_folder_alone(tmp_path, monkeypatch):
+    if not contained.version():
+        pytest.skip("no Landlock")
+    kept, here = tmp_path / "kept", tmp_path / "here"
+    kept.mkdir(), here.mkdir()
+    monkeypatch.setattr(contained.tempfile, "gettempdir", lambda: str(here))
+    monkeypatch.setattr(contained, "changeable", lambda own, more=(): [own, here, *more])
+    code = f"""import os
+def tries(what, *words):
+    try: what(*words); return 'done'
+    except OSError: return 'refused'
+kept, here, own = {str(kept)!r}, {str(here)!r}, os.path.dirname(os.environ['CAFFE_RACES'])
+print(tries(open, kept + '/a', 'a'), tries(os.mkdir, kept + '/b'), tries(os.remove, kept + '/c'))
+print(tries(open, here + '/a', 'w'), tries(open, own + '/x', 'w'))
+"""
+    (kept / "c").write_text("")
+    assert ran(code, tmp_path).output.split() == ["refused", "refused", "refused", "done", "done"]
+
+
+def test_a_program_gets_no_tokens(tmp_path, monkeypatch):
+    for name in ("GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "PATHS", "MY_PATH", "HF_TOKEN"):
+        monkeypatch.setenv(name, "abc123")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    said = ran("import os; print(dict(os.environ))", tmp_path).output
+    assert "abc123" not in said and "C.UTF-8" in said and "PATH" in said
 
 
 def test_of_compilers_the_largest_counts(tmp_path):

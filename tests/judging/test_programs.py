@@ -8,6 +8,7 @@ from support.workshop import FIXTURES, ROOT
 
 from cuffi.judge import judge
 from cuffi.judging import programs
+from cuffi.judging.limits import Limits
 from cuffi.judging.programs import NotBuilt, program, rewritten
 
 MAIN = "__global__ void k() {}\nint main() { k<<<1, 1>>>(); return N; }\n"
@@ -28,6 +29,29 @@ def test_options_and_errors(tmp_path):
     with pytest.raises(NotBuilt) as error:
         program(unbuilt, [file], "plain", tmp_path / "two", [])
     assert error.value.kind == "not-built" and "k.cu:2" in error.value.lines[0]
+
+
+ENDLESS = """template <int N> struct F {
+  static constexpr long g(long n) { long s = 0; for (long i = 0; i < n; ++i) s += i ^ N; return s; }
+  static constexpr long v = g(200000) + F<N - 1>::v;
+};
+template <> struct F<0> { static constexpr long v = 0; };
+__global__ void k(long* o) { o[0] = F<850>::v; }
+int main() { long* o; cudaMalloc(&o, 8); k<<<1, 1>>>(o); return 0; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [(Limits(building=2), "limit of time: 2 s"), (Limits(megabytes=30), "limit of memory: 30 MB")],
+)
+def test_compiling_has_limits(limits, words, tmp_path):
+    file = tmp_path / "k.cu"
+    file.write_text(ENDLESS)
+    programs.prepared("plain")
+    with pytest.raises(NotBuilt) as error:
+        program(rewritten([file]), [file], "plain", tmp_path / "made", [], limits)
+    assert error.value.kind == "not-built" and words in error.value.lines[0]
 
 
 @pytest.mark.parametrize(

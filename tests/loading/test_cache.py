@@ -67,7 +67,7 @@ def test_a_killed_process_leaves_nothing_harmful(own_cache, compiler):
     compiler.hold.touch()
     process = Fork(loads(4))
     wait_for(lambda: compiler.starts, process)
-    process.send_signal(signal.SIGKILL)  # SIGKILL: make and its compiler live on
+    process.send_signal(signal.SIGKILL)
     process.communicate()
     waiting = Fork(loads(4))
     time.sleep(1)

@@ -84,3 +84,71 @@ def test_why_a_folder_is_unsafe(tmp_path, mode, why):
     tmp_path.chmod(mode)
     assert (private.why_unsafe(tmp_path) or "").startswith(f"{why} to it" if why else "")
     assert (private.why_unsafe(tmp_path) is None) == (why is None)
+
+
+def _another_users(path):
+    """Root can give a folder away. Another user can only let others write to it, which is as unsafe."""
+    if os.geteuid() == 0:
+        os.chown(path, 12345, -1, follow_symlinks=False)
+    elif not path.is_symlink():
+        path.chmod(0o777)
+    else:
+        pytest.skip("only root can give a link away")
+
+
+def _cache_by_link(place, kind):
+    """A path of one's own folder by a link, and who else could change where it leads."""
+    own, others = place / "own", place / "others"
+    own.mkdir(mode=0o700)
+    others.mkdir(mode=0o755)
+    if kind == "the link in their folder":
+        (others / "link").symlink_to(own)
+        _another_users(others)
+        return others / "link"
+    if kind == "a folder of theirs with a link above":
+        (own / "cuffi").mkdir(mode=0o700)
+        (others / "link").symlink_to(own)
+        _another_users(others)
+        return others / "link" / "cuffi"
+    if kind == "a link of ours to a link of theirs":
+        (others / "link").symlink_to(own)
+        _another_users(others)
+        (place / "mine").symlink_to("others/link")
+        return place / "mine"
+    if kind == "a link of theirs in a sticky folder":
+        others.chmod(0o1777)
+        (others / "link").symlink_to(own)
+        _another_users(others / "link")
+        return others / "link"
+    assert kind == "behind .. of their link"
+    (own / "below").mkdir(mode=0o700)
+    (others / "link").symlink_to(own / "below")
+    _another_users(others)
+    return others / "link" / ".."
+
+
+LINKS = (
+    "the link in their folder", "a folder of theirs with a link above", "a link of ours to a link of theirs",
+    "a link of theirs in a sticky folder", "behind .. of their link",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", LINKS)
+def test_a_link_that_others_can_change_is_refused(tmp_path, kind):
+    """The folder itself is one's own, and so is all above it; where the path leads is not."""
+    path = _cache_by_link(tmp_path, kind)
+    assert private.why_unsafe(path.resolve()) is None
+    why = private.why_unsafe(path)
+    assert why and "link" in why
+    assert str(tmp_path / "others") in why
+
+
+def test_ones_own_links_are_followed(tmp_path):
+    (tmp_path / "own").mkdir(mode=0o700)
+    (tmp_path / "one").symlink_to("own")
+    (tmp_path / "two").symlink_to(tmp_path / "one")
+    (tmp_path / "sticky").mkdir()
+    (tmp_path / "sticky").chmod(0o1777)
+    (tmp_path / "sticky" / "three").symlink_to("../two")
+    for link in ("one", "two", "sticky/three", "sticky/../two"):
+        assert private.why_unsafe(tmp_path / link) is None

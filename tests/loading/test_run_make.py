@@ -1,9 +1,15 @@
 """make as load runs it: Ctrl-C, and the line of progress."""
 
+import contextlib
+import fcntl
 import os
 import pty
+import re
 import signal
 import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.load import loads, wait_for
@@ -110,3 +116,109 @@ def test_a_line_turns_in_a_terminal(own_cache):
     assert process.communicate()[0] == "9.0 9.0 9.0\n", text
     assert "building fills" in text and "CXX fills/fills.cu" in text
     assert text.endswith(" \r")  # the line is wiped
+
+
+def below(group: int) -> list[str]:
+    """The commands of the processes in a group, zombies left out."""
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            status = Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()
+            command = Path("/proc", entry, "cmdline").read_text().replace("\0", " ")
+        except OSError:
+            continue
+        if int(status[2]) == group and status[0] != "Z":
+            found.append(command)
+    return found
+
+
+def group_of(command: str) -> int | None:
+    """The group of a process whose command has this word."""
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if command in Path("/proc", entry, "cmdline").read_text().split("\0"):
+                return os.getpgid(int(entry))
+    return None
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_make_and_its_compilers_end_with_the_process(own_cache, compiler, number):
+    """However it ends: make, shells, compilers, and with them the lock."""
+    compiler.hold.touch()
+    process = Fork(
+        f"import signal; signal.signal({int(number)}, signal.SIG_DFL)\n" * (number != 9) + loads(6)
+    )
+    wait_for(lambda: compiler.starts, process)
+    (entry,) = (p for p in own_cache.glob("fills-*") if p.is_dir())
+    group = group_of(f"BUILD={entry}/build")
+    assert group is not None and len(below(group)) > 3
+    process.send_signal(number)
+    process.communicate()
+    wait_for(lambda: not below(group), SimpleNamespace(poll=lambda: None), seconds=10)
+    lock = os.open(entry.with_suffix(".lock"), os.O_RDWR)
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # free
+    os.close(lock)
+
+
+def test_a_build_leaves_no_process(own_cache, compiler):
+    """Neither the guard nor a zombie of it."""
+    before = children()
+    exec(loads(7), {})
+    assert children() == before
+
+
+def children() -> set[str]:
+    return {p for p in filter(str.isdigit, os.listdir("/proc")) if parent_of(p) == os.getpid()}
+
+
+def parent_of(process: str) -> int | None:
+    with contextlib.suppress(OSError):
+        return int(Path("/proc", process, "stat").read_text().rpartition(")")[2].split()[1])
+    return None
+
+
+def test_a_fork_does_not_keep_make_alive(own_cache, compiler):
+    """A DataLoader's worker that began during a build, and outlives its process."""
+    compiler.hold.touch()
+    forks = f"""
+import os, threading, time, signal
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+def fork():
+    while not os.path.exists({str(compiler._starts)!r}):
+        time.sleep(0.02)
+    if not os.fork():
+        time.sleep(30)
+        os._exit(0)
+threading.Thread(target=fork).start()
+"""
+    process = Fork(forks + loads(6))
+    wait_for(lambda: compiler.starts, process)
+    (entry,) = (p for p in own_cache.glob("fills-*") if p.is_dir())
+    group = group_of(f"BUILD={entry}/build")
+    time.sleep(0.5)  # it forks
+    process.send_signal(signal.SIGTERM)
+    process.communicate()
+    wait_for(lambda: not below(group), SimpleNamespace(poll=lambda: None), seconds=10)
+
+
+@pytest.mark.parametrize("what", ["entry", "core"])
+def test_a_long_wait_is_told_where_nobody_looks(own_cache, compiler, monkeypatch, what):
+    monkeypatch.setattr(run_make.Progress, "PATIENCE", 0.3)
+    if what == "core":  # then the first one makes what the second one needs, too
+        exec(loads(5), {})
+        for path in Path(recipe.core_in(own_cache)).glob("host-*/host_launch.o"):
+            path.unlink()
+    compiler.hold.touch()
+    before = len(compiler.starts)
+    first = Fork(loads(6))
+    wait_for(lambda: len(compiler.starts) > before, first)
+    second = Fork(loads(6) if what == "entry" else loads(7))
+    time.sleep(4 if what == "core" else 1.5)
+    compiler.hold.unlink()
+    first.communicate()
+    error = second.communicate()[1]
+    who = (
+        rf"process {first.pid} \(" if what == "entry" else r"another make, process \d+ \(.*tools\.make\.build"
+    )
+    assert re.search(rf"load: fills waits for {who}", error), error
+    assert error.count("waits") == 1

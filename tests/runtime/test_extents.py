@@ -8,8 +8,8 @@ import pytest
 import torch
 from support.points import LAYERS, PACKAGE, cases_of, differentiable, layer_object, points, random_like
 
-import build_ffi
 from cuffi.runtime.cases import results
+from tools.make.declarations import BuildError, parse_declarations
 
 NATIVE = [name for name in LAYERS if cases_of(name) and not cases_of(name)[0].has_modes]
 # Bytes for a kernel's own partial sums: how many, no formula says.
@@ -30,7 +30,7 @@ int third(const float *a, int64_t rows, void *stream);
 def test_a_number_may_be_const_and_elements_may_be_halves(tmp_path):
     text = "// x, y: float16\nint f(const uint16_t *x, uint16_t *y, const int n, void *stream);\n"
     (tmp_path / "x.h").write_text(text + "int g(uint16_t *x, void *stream);\n")
-    functions = build_ffi.parse_declarations(tmp_path / "x.h")
+    functions = parse_declarations(tmp_path / "x.h")
     assert functions["f"]["parameters"][:3] == [
         ("const uint16_t *", "x"),
         ("uint16_t *", "y"),
@@ -43,13 +43,13 @@ def test_a_number_may_be_const_and_elements_may_be_halves(tmp_path):
 def test_the_dtypes_of_a_template(tmp_path):
     text = "// x: one of float32, int8\n// y: one of int8\nint f(const void *x, void *y, int dtype, void *stream);\n"
     (tmp_path / "x.h").write_text(text)
-    (elements,) = [f["elements"] for f in build_ffi.parse_declarations(tmp_path / "x.h").values()]
+    (elements,) = [f["elements"] for f in parse_declarations(tmp_path / "x.h").values()]
     assert elements == {"x": ["float32", "int8"], "y": ["int8"]}
 
 
 def test_headers_are_read(tmp_path):
     (tmp_path / "x.h").write_text(HEADER)
-    functions = build_ffi.parse_declarations(tmp_path / "x.h")
+    functions = parse_declarations(tmp_path / "x.h")
     a_and_b = [["rows", "2 * columns"], []]
     found = json.loads(json.dumps({name: f["extents"] for name, f in functions.items()}))
     assert found == {
@@ -75,10 +75,10 @@ def test_headers_are_read(tmp_path):
 def test_headers_of_other_editors(tmp_path, encode):
     text = "// 输入: what goes in\n// x: [n]\nint f(const float* x, int n, void* stream);\n"
     (tmp_path / "x.h").write_bytes(encode(text))
-    assert build_ffi.parse_declarations(tmp_path / "x.h")["f"]["extents"] == {"x": (["n"], [])}
+    assert parse_declarations(tmp_path / "x.h")["f"]["extents"] == {"x": (["n"], [])}
     (tmp_path / "x.h").write_bytes(text.encode("utf-16"))
-    with pytest.raises(build_ffi.BuildError, match=r"x\.h: error: not a list of C declarations"):
-        build_ffi.parse_declarations(tmp_path / "x.h")
+    with pytest.raises(BuildError, match=r"x\.h: error: not a list of C declarations"):
+        parse_declarations(tmp_path / "x.h")
 
 
 @pytest.mark.parametrize("layer", NATIVE)

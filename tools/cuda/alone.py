@@ -11,6 +11,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections.abc import Collection
 
 from .branches import FOR_DEVICES
 from .conditions import Token
@@ -25,6 +26,11 @@ MEETS = re.compile(
     r"|this_(thread|thread_block|cluster|grid|multi_grid)|\w*tiled_partition|coalesced_threads"
     r"|(labeled|binary)_partition|(thread|grid|coalesced|cluster|multi_grid)_group|thread_block(_tile)?)\Z"
 )
+# Those of them by which all lanes of a warp meet (warps.py).
+IN_WARPS = {
+    *("__shfl_sync", "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync"),
+    *("__ballot_sync", "__any_sync", "__all_sync", "__syncwarp"),
+}
 # Names by which the toolkit's own functions ask for the thread, and the thread itself.
 IDENTITY = re.compile(r"(threadIdx|KernelPosition|CUDA_\w*LOOP\w*|CAFFE_KERNEL_LOOP_OVER|CAFFE_VECTOR_\w+)\Z")
 ATOMIC = re.compile(r"\w*atomic\w*\Z", re.IGNORECASE)
@@ -76,8 +82,14 @@ def volatile_names(source: Source) -> set[str]:
     return names
 
 
-def waits(tokens: list[Token], partner: dict[int, int], first: int, last: int) -> set[str]:
-    """WAITING_LOOP if one of these tokens begins an empty loop, ATOMIC_VALUE if an atomic's value is used."""
+def waits(
+    tokens: list[Token], partner: dict[int, int], first: int, last: int, own: Collection[str]
+) -> set[str]:
+    """WAITING_LOOP if one of these tokens begins an empty loop, ATOMIC_VALUE if an atomic's value is used.
+
+    Args:
+        own: the unit's functions. What these do is known by their text, and not by a name with "atomic" in it.
+    """
     found = set()
     for i in range(first, last):
         word, after = tokens[i].text, tokens[i + 1].text if i + 1 < last else ""
@@ -88,7 +100,7 @@ def waits(tokens: list[Token], partner: dict[int, int], first: int, last: int) -
             )
             if not ends_do and close + 1 < last and tokens[close + 1].text == ";":
                 found.add(WAITING_LOOP)
-        elif tokens[i].kind == "name" and ATOMIC.match(word) and after in ("(", "<"):
+        elif tokens[i].kind == "name" and ATOMIC.match(word) and word not in own and after in ("(", "<"):
             before = tokens[i - 1].text if i > first else ""
             if before == ")":  # of `if (...)`, or a cast
                 opening = partner.get(i - 1, 0)

@@ -20,6 +20,7 @@ from .alone import (
     ATOMIC,
     ATOMIC_VALUE,
     IDENTITY,
+    IN_WARPS,
     LOOPS,
     MEETS,
     WAITING_LOOP,
@@ -31,8 +32,10 @@ from .alone import (
 )
 from .body import Body
 from .conditions import HOST_BUILD
+from .expanding import Meeting
 from .launches import Launch
 from .lexer import Lexed
+from .number_types import Types
 from .outline import Function, Parameter
 from .source import Source, local_headers
 from .tokens import LOOP, macro_body, match_brackets, position_from
@@ -68,6 +71,7 @@ class Kernel(NamedTuple):
     uses_thread_identity: bool  # threadIdx, __shared__, a barrier ..., maybe in a function that it calls
     meets: bool  # its threads may wait for each other, or see which threads run
     in_phases: bool  # they meet at __syncthreads() in the kernel's own text, and nowhere else
+    in_warps: bool  # the same, and at meetings of whole warps, such as shuffles
     asks_as_itself: bool  # it uses threadIdx in its own text only, where this can be a parameter
     in_rows: bool  # nobody sees whether threads of other blocks run between those of one: no atomics, nothing shared
     writes_outside_loop: bool  # may write memory outside the loops, so each thread would write once
@@ -106,11 +110,11 @@ class Unit:
         root = root or os.path.dirname(path)
         self.headers = local_headers(self.main, root, os.path.relpath(path, root or "."), self._find)
         self.sources = [self.main, *self.headers.values()]
-        self._words = _words_by_name(self.sources)
+        self.functions = {f.name for s in self.sources for f in s.functions}
+        self._words = _words_by_name(self.sources, self.functions)
         for name in replaced:
             self._words.pop(name, None)
         self._launches = [launch for source in self.sources for launch in source.launches]
-        self.functions = {f.name for s in self.sources for f in s.functions}
         self._code = {f.name for s in self.sources for f in s.functions if not f.is_kernel}
         self._code |= {name for source in self.sources for name in source.classes}
         self.macros: dict[str, list] = {}
@@ -122,6 +126,11 @@ class Unit:
         self.foreign = foreign_functions(self.sources)
         self._volatile = {name for source in self.sources for name in volatile_names(source)}
         self._knows_all = all(self._knows(source) for source in self.sources)
+
+    @functools.cached_property
+    def types(self) -> Types:
+        """What the files' names mean to a conversion."""
+        return Types(self.sources)
 
     @functools.cached_property
     def names(self) -> UnitNames:
@@ -155,7 +164,18 @@ class Unit:
 
     def used_by(self, source: Source, function: Function) -> set[str]:
         """All words in a function of the source, and in what it names."""
-        return self.reachable(_words(source.lexed, function.body, function.end))
+        return self.reachable(self._words_of(source, function.body, function.end))
+
+    @functools.cached_property
+    def meetings(self) -> dict[str, Meeting]:
+        """The functions in which the lanes of a warp, or the threads of a block, meet."""
+        found: dict[str, list[Meeting]] = {}
+        for source in self.sources:
+            for function in source.functions:
+                plain = "__device__" in function.words and not function.member and not function.is_kernel
+                if plain and self.used_by(source, function) & {"__syncthreads", *IN_WARPS}:
+                    found.setdefault(function.name, []).append(Meeting(source, function))
+        return {name: each[0] for name, each in found.items() if len(each) == 1}
 
     def _meets(self, reachable: set[str]) -> bool:
         """May code with these words wait for another thread, or see which threads run?"""
@@ -171,17 +191,24 @@ class Unit:
         loops = any(IDENTITY.match(word) and word != "threadIdx" for word in reachable)
         return not asks and not loops and asks_as_itself(source, function)
 
+    def is_atomic(self, word: str) -> bool:
+        """By its name; a function of the unit is known by its text."""
+        return bool(ATOMIC.match(word)) and word not in self.functions
+
+    def _words_of(self, source: Source, start: int, end: int) -> set[str]:
+        return _words(source.lexed, start, end, self.functions)
+
     def _in_rows(self, reachable: set[str]) -> bool:
         """Does nobody see the order of blocks, and nothing but the kernel's own text ask for a thread or a block?"""
         elsewhere = self._loose.union(
             *(self.reachable({name}) for name in reachable & (self._code | set(self.macros)))
         )
-        seen = any(ATOMIC.match(w) or w in ("__shared__", "printf") for w in reachable | self._loose)
+        seen = any(self.is_atomic(w) or w in ("__shared__", "printf") for w in reachable | self._loose)
         return not seen and not elsewhere & {"threadIdx", "blockIdx"}
 
     def _kernel(self, source: Source, function: Function) -> Kernel:
         launches = tuple(x for x in self._launches if x.kernel == function.name)
-        words = _words(source.lexed, function.body, function.end)
+        words = self._words_of(source, function.body, function.end)
         # A launch passes functors and functions as template arguments or values.
         passed = {
             word
@@ -190,7 +217,7 @@ class Unit:
             for word in re.findall(r"[A-Za-z_]\w*", text)
         }
         reachable = self.reachable(words | passed)
-        own = _words(source.lexed, function.head, function.end) | passed
+        own = self._words_of(source, function.head, function.end) | passed
         called = self.reachable(own)
         loops = {word for word in words if LOOP.match(word)}
         body = _Body(self, source, function)
@@ -212,6 +239,9 @@ class Unit:
             in_phases=self._knows_all
             and "__syncthreads" in own
             and not self._meets(self.reachable(own - {"__syncthreads"})),
+            in_warps=self._knows_all
+            and bool(own & IN_WARPS)
+            and not self._meets(self.reachable(own - {"__syncthreads", *IN_WARPS})),
             asks_as_itself=self._asks_as_itself(source, function, called),
             in_rows=self._in_rows(called),
             writes_outside_loop=body.writes_outside_loop,
@@ -223,31 +253,30 @@ class Unit:
         )
 
 
-def _words(lexed: Lexed, start: int, end: int) -> set[str]:
+def _words(lexed: Lexed, start: int, end: int, functions: Collection[str]) -> set[str]:
     first, last = position_from(lexed.tokens, start), position_from(lexed.tokens, end)
     words = {token.text for token in lexed.tokens[first:last] if token.kind == "name"}
-    return words | waits(lexed.tokens, lexed.partner, first, last)
+    return words | waits(lexed.tokens, lexed.partner, first, last, functions)
 
 
-def _words_by_name(sources: list[Source]) -> dict[str, set[str]]:
+def _words_by_name(sources: list[Source], functions: Collection[str]) -> dict[str, set[str]]:
     """The words in the definition of each function, class and macro, by its name."""
     by_name: dict[str, set[str]] = {}
     for source in sources:
         for function in source.functions:
             if not function.is_kernel:  # nobody calls it from a device
-                words = _words(source.lexed, function.at, function.end)
+                words = _words(source.lexed, function.at, function.end, functions)
                 by_name.setdefault(function.name, set()).update(words)
         for name, ranges in source.classes.items():
             for first, last in ranges:
                 tokens = source.lexed.tokens
                 words = {t.text for t in tokens[first:last] if t.kind == "name"}
-                words |= waits(tokens, source.lexed.partner, first, last)
+                words |= waits(tokens, source.lexed.partner, first, last, functions)
                 by_name.setdefault(name, set()).update(words)
         for macro in source.macros:
             body = macro_body(macro)
-            words = {t.text for t in body if t.kind == "name"} | waits(
-                body, match_brackets(body), 0, len(body)
-            )
+            words = {t.text for t in body if t.kind == "name"}
+            words |= waits(body, match_brackets(body), 0, len(body), functions)
             by_name.setdefault(macro.tokens[0].text, set()).update(words)
     return by_name
 
@@ -371,7 +400,7 @@ class _Body:
             name = self._of(node.child_by_field_name("function"))
             statement = node.parent.type == "expression_statement"
             words = self._unit.reachable(set(re.findall(r"[A-Za-z_]\w*", name)))
-            atomic = any(ATOMIC.match(word) for word in words)
+            atomic = any(self._unit.is_atomic(word) for word in words)
             wrote = atomic or (statement and name not in HARMLESS_CALLS)
         else:
             return

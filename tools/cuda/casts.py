@@ -1,71 +1,34 @@
-"""Find conversions to integers in device code, which of a real number that does not fit give what a GPU gives.
+"""Find casts to integers in device code, and say what they convert by: include/host/cuda_convert.h.
 
-Found are (int)x, int(x), static_cast<int>(x), `int name = x`, and an assignment `name = x`, `*name = x` or
-`name[i] = x` to a name that the function declares as an integer, or as a pointer or an array of integers. T of a
-template counts as an integer: cuda_host::to<T> of another type is a plain conversion.
+    (int)x                (int)(::cuda_host::GpuCast<int>)x
+    int(x), int{x}        ::cuda_host::gpu_to<int>(x)
+    static_cast<int>(x)   ::cuda_host::gpu_to<int>(x)
+    (float4*)p            (float4*)(::cuda_host::GpuPointer<float4 *>)p
+    reinterpret_cast<float4*>(p)   ::cuda_host::gpu_pointer<float4*>(p)
+
+C++ finds out whether a type is an integer, so T of a template, a typedef and a macro's parameter count as one: of other
+types the names leave all as it is. `(a) - x` is a cast only if `a` is known to be a type.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from .lexer import Token
-from .outline import Function, skip_angles
-from .tokens import position_from
+from .number_types import KEYWORDS, REALS, SIZES, WHOLE, Names, text_of
+from .outline import skip_angles, split_commas
 
-_SIZES = ("int", "char", "short", "long", "long long", "short int", "long int", "long long int")
-_FIXED = tuple(f"int{bits}_t" for bits in (8, 16, 32, 64))
-TYPES = {
-    *_SIZES, *(f"unsigned {size}" for size in _SIZES), *_FIXED, *(f"u{name}" for name in _FIXED),
-    "unsigned", "signed char", "size_t", "uint", "uchar", "ushort",
-}  # fmt: skip
+Edit = tuple[int, int, str]
 # What stands before an expression, and not after one.
 BEFORE = {
     "(", "[", "{", ",", ";", "=", "?", ":", "return", "<<", ">>", "&&", "||", "==", "!=", "<", ">", "<=", ">=", "+",
-    "-", "*", "/", "%", "&", "|", "^", "!", "~", "+=", "-=", "*=", "/=", "%=", "}", "case", "else", ")",
+    "-", "*", "/", "%", "&", "|", "^", "!", "~", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "&=", "|=", "^=", "case",
+    "else", "do", "throw", "}",
 }  # fmt: skip
-STARTS = {";", "{", "}", ")", "else", "do"}
-QUALIFIERS = {"const", "volatile", "__restrict__", "__restrict", "*", "&"}
-UNARY = {"-", "+", "~", "!", "*", "&", "++", "--"}
-
-
-class Within:
-    """The names that mean integers in one function: types, and variables.
-
-    Args:
-        function: None for a macro's body.
-    """
-
-    def __init__(self, tokens: list[Token], function: Function | None = None):
-        self.types, self.variables = set(TYPES), set()
-        if function is None:
-            self.words = {word for name in TYPES for word in name.split()}
-            return
-        head, body, end = (position_from(tokens, at) for at in (function.head, function.body, function.end))
-        for before, name in zip(tokens[head:body], tokens[head + 1 : body], strict=False):
-            if before.text in ("typename", "class") and name.kind == "name":
-                self.types.add(name.text)
-        self.words = {word for name in self.types for word in name.split()}
-        for parameter in function.parameters:
-            if set(re.findall(r"\w+|\S", parameter.type)) <= self.words | QUALIFIERS:
-                self.variables.add(parameter.name)
-        for i in range(body, end):
-            if tokens[i].text in self.words and tokens[i - 1].text != "<":
-                self.variables |= set(self._declared(tokens, i + 1, end))
-
-    def _declared(self, tokens: list[Token], at: int, end: int) -> Iterator[str]:
-        """The names in `int *a, b[3];`, after the first word of the type."""
-        depth, begins = 0, True
-        while at < end and tokens[at].text != ";" and depth >= 0:
-            text = tokens[at].text
-            if begins and tokens[at].kind == "name" and text not in self.words | QUALIFIERS:
-                if tokens[at + 1].text not in ("=", ";", ",", "[", ")"):
-                    return
-                yield text
-            begins = (begins and text in self.words | QUALIFIERS) or (text == "," and not depth)
-            depth += (text in ("(", "[", "{")) - (text in (")", "]", "}"))
-            at += 1
+# After a word in parentheses these may be operators with two operands.
+UNCLEAR = {"(", "-", "+", "*", "&", "~", "!", "++", "--"}
+BYTES = {"void", "char", "bool", "uchar", "int8_t", "uint8_t"}
+TYPE_SIGNS = {"::", "<", ">", ",", ">>"}
 
 
 def casts(
@@ -73,126 +36,105 @@ def casts(
     partner: dict[int, int],
     first: int,
     last: int,
-    within: Within | None = None,
-    to: str = "::cuda_host::to",
-) -> Iterator[tuple[int, int, str]]:
+    names: Names,
+    space: str = "::cuda_host::",
+) -> Iterator[Edit]:
     """The edits for tokens [first, last): (offset, its end, text).
 
     Args:
-        within: the integers of the function that the tokens are in.
-        to: the conversion's name in C++.
+        space: where the conversions are, in C++.
     """
-    within = within or Within(tokens)
-    types = within.types
+    found: set[int] = set()  # the brackets that close the type of a cast
     for i in range(first, last):
-        token = tokens[i]
+        token, after = tokens[i], tokens[i + 1].text if i + 1 < last else ""
         before = tokens[i - 1].text if i else ";"
-        if token.text == "static_cast" and i + 1 < last and tokens[i + 1].text == "<":
+        if token.text == "static_cast" and after == "<":
             close = skip_angles(tokens, partner, i + 1, last)
-            if " ".join(t.text for t in tokens[i + 2 : close - 1]) in types:
-                yield token.start, token.end, to
-        elif token.text == "(" and i in partner and before in BEFORE - {"}", ")"}:
-            name = " ".join(t.text for t in tokens[i + 1 : partner[i]])
-            end = _operand(tokens, partner, partner[i] + 1, last) if name in types else None
-            if end is not None:
-                yield token.start, tokens[partner[i]].end, f"{to}<{name}>("
-                yield tokens[end - 1].end, tokens[end - 1].end, ")"
-        elif token.text in types and i + 1 < last and tokens[i + 1].text == "(":
-            if partner.get(i + 1) == i + 2:  # T() is a zero
-                continue
-            number = partner.get(i + 1) == i + 3 and tokens[i + 2].text.isdigit()
-            if before in BEFORE - {"<", ";", "{", "}", ")"} and not number:
-                yield token.start, token.end, f"{to}<{token.text}>"
-        elif token.text in within.words and (before in STARTS | {"const", "("} or i == first):
-            yield from _declaration(tokens, partner, i, last, within, to)
-        elif (before in STARTS or i == first) and (token.text in within.variables or token.text == "*"):
-            yield from _assignment(tokens, partner, i, last, within, to)
+            if names.types.may_be_whole(text_of(tokens[i + 2 : close - 1])):
+                yield token.start, token.end, f"{space}gpu_to"
+        elif token.text == "reinterpret_cast" and after == "<":
+            close = skip_angles(tokens, partner, i + 1, last)
+            if _points(tokens[i + 2 : close - 1]):
+                yield token.start, token.end, "::cuda_host::gpu_pointer"
+        elif token.text == "(" and i in partner and partner[i] + 1 < last:
+            if (before in BEFORE or i == first or i - 1 in found) and _is_cast(
+                tokens, partner, i, last, names
+            ):
+                close = partner[i]
+                found.add(close)
+                text = text_of(tokens[i + 1 : close])
+                literal = tokens[close + 1].kind == "number" and WHOLE.match(tokens[close + 1].text)
+                if _points(tokens[i + 1 : close]) and not literal:
+                    yield tokens[close].end, tokens[close].end, f"(::cuda_host::GpuPointer<{text}>)"
+                elif names.types.may_be_whole(text) and not literal:
+                    yield tokens[close].end, tokens[close].end, f"({space}GpuCast<{text}>)"
+        elif token.kind == "name" and after in ("(", "{"):
+            yield from _functional(tokens, partner, i, first, names, space, i - 1 in found)
 
 
-def _operand(tokens: list[Token], partner: dict[int, int], index: int, last: int) -> int | None:
-    """The index after the operand of a cast that begins there, or None if there is none."""
-    while index < last and tokens[index].text in UNARY:
-        index += 1
-    if index < last and tokens[index].text == "(" and index in partner:
-        inner = " ".join(t.text for t in tokens[index + 1 : partner[index]])
-        index = partner[index] + 1
-        if inner in TYPES | {"float", "double"}:
-            return _operand(tokens, partner, index, last)
-    elif index < last and tokens[index].kind in ("name", "number", "char"):
-        index += 1
-    elif index < last and tokens[index].text == "::":
-        index += 2
-    else:
-        return None
-    while index < last:
-        text = tokens[index].text
-        if text in ("(", "["):
-            index = partner.get(index, last) + 1
-        elif text in (".", "->", "::"):
-            index += 2
-        elif text == "<" and (after := skip_angles(tokens, partner, index, last)) > index + 1:
-            if after >= last or tokens[after].text != "(" or tokens[index - 1].kind != "name":
-                break
-            index = after
-        elif text in ("++", "--"):
-            index += 1
-        else:
-            break
-    return index
+def _points(kind: list[Token]) -> bool:
+    """Is it a pointer or a reference to something larger than a byte?"""
+    words = {token.text for token in kind}
+    return (
+        kind[-1].text in ("*", "&")
+        and text_of(kind).count("*") + text_of(kind).count("&") == 1
+        and not words & BYTES
+    )
 
 
-def _declaration(
-    tokens: list[Token], partner: dict[int, int], index: int, last: int, within: Within, to: str
-):
-    """`int a = x, b = y;`"""
-    at = index
-    while at < last and tokens[at].text in within.words:
-        at += 1
-    name = " ".join(t.text for t in tokens[index:at])
-    if name not in within.types:
+def _is_cast(tokens: list[Token], partner: dict[int, int], opening: int, last: int, names: Names) -> bool:
+    """Do these brackets have a type, with an operand after them?"""
+    close = partner[opening]
+    inside, after = tokens[opening + 1 : close], tokens[close + 1]
+    if not inside or not all(t.kind == "name" or t.text in TYPE_SIGNS | {"*", "&"} for t in inside):
+        return False
+    if after.text in KEYWORDS - {"sizeof", "alignof", "new"}:
+        return False
+    is_operand = after.kind in ("name", "number", "char", "string") or after.text in UNCLEAR | {
+        "::",
+        "sizeof",
+    }
+    words = [t.text for t in inside if t.kind == "name"]
+    if not words or not is_operand or words[-1] in KEYWORDS:
+        return False
+    text = text_of(inside)
+    if set(words) & (SIZES | REALS | {"const", "typename"}) or names.is_type(text):
+        return True
+    if inside[-1].text in ("*", "&", ">"):
+        return after.text not in UNCLEAR - {"("}
+    return after.text not in UNCLEAR and not names.is_variable(words[-1])
+
+
+def _functional(
+    tokens: list[Token],
+    partner: dict[int, int],
+    at: int,
+    first: int,
+    names: Names,
+    space: str,
+    is_operand: bool,
+) -> Iterator[Edit]:
+    """`int(x)`, `std::int32_t(x)`, `T(x)`."""
+    opening, begin = at + 1, at
+    close = partner.get(opening)
+    qualified = at > first + 1 and tokens[at - 1].text == "::"
+    if qualified and tokens[at - 2].kind == "name":
+        begin = at - 2
+    text = text_of(tokens[begin : at + 1])
+    known = names.types.whole(text) if tokens[opening].text == "{" else names.is_type(text)
+    if not known or close is None or (qualified and tokens[begin].text not in ("std",)):
         return
-    found, start = [], None
-    while at < last and tokens[at].text != ";":
-        text = tokens[at].text
-        if text in ("{", "<", ")") or (start is None and text in ("*", "&", "(")):
-            return
-        if text in ("=", ",") and start is not None:
-            if text == "=":
-                return
-            found.append((start, at))
-            start = None
-        elif text == "=":
-            start = at + 1
-        at = partner.get(at, last) + 1 if text in ("(", "[") else at + 1
-    if start is not None:
-        found.append((start, at))
-    for begin, end in found:
-        yield from _converted(tokens, begin, end, f"{to}<{name}>(")
-
-
-def _assignment(tokens: list[Token], partner: dict[int, int], index: int, last: int, within: Within, to: str):
-    """`a = x;`, `*a = x;`, `a[i][j] = x;` of an integer."""
-    at = index
-    while at < last and tokens[at].text == "*":
-        at += 1
-    if at >= last or tokens[at].text not in within.variables:
+    inside = tokens[opening + 1 : close]
+    before = tokens[begin - 1].text if begin else ";"
+    if not inside or (before not in BEFORE - {"<", "}"} and not is_operand) or before == ";":
         return
-    at += 1
-    while at < last and tokens[at].text == "[":
-        at = partner.get(at, last) + 1
-    if at >= last or tokens[at].text != "=":
+    if before == "{" and tokens[close + 1].text == ";":  # `{ int(x); }` declares
         return
-    begin = end = at + 1
-    while end < last and tokens[end].text not in (";", ",", "=", "{"):
-        end = partner.get(end, last) + 1 if tokens[end].text in ("(", "[") else end + 1
-    if end < last and tokens[end].text == ";":
-        target = " ".join(t.text for t in tokens[index:at])
-        yield from _converted(tokens, begin, end, f"{to}<::cuda_host::plain<decltype({target})>>(")
-
-
-def _converted(tokens: list[Token], begin: int, end: int, opening: str) -> Iterator[tuple[int, int, str]]:
-    """Tokens [begin, end) as the operand of a conversion. A whole number needs none."""
-    if end - begin == 1 and tokens[begin].text.isdigit():
+    if len(list(split_commas(tokens, partner, opening + 1, close))) > 1 or inside[-1].text == "...":
         return
-    yield tokens[begin].start, tokens[begin].start, opening
-    yield tokens[end - 1].end, tokens[end - 1].end, ")"
+    if len(inside) == 1 and WHOLE.match(inside[0].text):
+        return
+    yield tokens[begin].start, tokens[at].end, f"{space}gpu_to<{text}>"
+    if tokens[opening].text == "{":
+        yield tokens[opening].start, tokens[opening].end, "("
+        yield tokens[close].start, tokens[close].end, ")"

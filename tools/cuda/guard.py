@@ -29,7 +29,6 @@ COMPARISONS = {"<", ">", "<=", ">="}
 EQUALITIES = {"==", "!="}
 NUMBER = re.compile(r"[-+]?(0|[1-9]\d*)[uUlL]*\Z")
 SMALL = re.compile(r"[-+]?\d{1,6}\Z")
-ALONG_X = ({"blockIdx.x", "blockDim.x"}, "threadIdx.x")
 DEPENDS_ON_X = {"threadIdx.x", "blockIdx.x"}
 
 
@@ -54,15 +53,19 @@ def without_casts(body: Body, node):
 
 
 def is_along_x(body: Body, node, value=lambda node: node) -> bool:
+    return is_along(body, node, "x", value)
+
+
+def is_along(body: Body, node, axis: str, value=lambda node: node) -> bool:
     """Is it blockIdx.x * blockDim.x + threadIdx.x, in any order? value: what stands for a variable."""
     left, sign, right = operands(node)
     if sign != "+":
         return False
     for product, other in ((left, right), (right, left)):
         factors = operands(without_casts(body, product))
-        if factors[1] == "*" and component(body, without_casts(body, value(other))) == ALONG_X[1]:
+        if factors[1] == "*" and component(body, without_casts(body, value(other))) == f"threadIdx.{axis}":
             found = {component(body, without_casts(body, factors[i])) for i in (0, 2)}
-            return found == ALONG_X[0]
+            return found == {f"blockIdx.{axis}", f"blockDim.{axis}"}
     return False
 
 

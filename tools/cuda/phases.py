@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 from .body import Body, walk
 from .guard import is_along_x
@@ -43,7 +44,26 @@ TYPES = {
 NO_BARRIER = " [[maybe_unused]] const auto __syncthreads = [](int, int) {};"
 
 
-class _Phases:
+class Region:
+    """Statements of threads between two places where they meet."""
+
+    def __init__(self, statements: list, is_last: bool, at: int | None = None):
+        self.statements, self.is_last = statements, is_last  # is_last: the kernel ends there
+        self.at = at  # the offset, if there are no statements
+        self.loop = "CAFFE_HOST_EACH"
+        self.before = ""  # what runs once, before it
+        self.given: list = []  # (what is written for each thread at the end, with the text of a node; the node)
+
+    @property
+    def start(self) -> int:
+        return self.statements[0].start_byte if self.at is None else self.at
+
+
+class Phases:
+    """A kernel's text, as phases of its blocks."""
+
+    places = ""  # what else is declared at the body's beginning
+
     def __init__(self, source: Source, function: Function, names: UnitNames):
         self.source, self.function = source, function
         self.body = body = Body(source, function)
@@ -68,7 +88,11 @@ class _Phases:
         }
         self.hoisted: set[int] = set()  # nodes around barriers
         self._find_barriers(body.root)
-        self.uniform = Uniform(self.uses, self.hoisted)
+        self.uniform = self.find_uniform()
+
+    def find_uniform(self) -> Uniform:
+        self._check(bool(self.hoisted), "no barrier of its own")
+        return Uniform(self.uses, self.hoisted)
 
     @staticmethod
     def _check(clear: bool, why: str = "a statement of another form", node=None):
@@ -111,9 +135,12 @@ class _Phases:
             return way.type in JUMPS and way.named_child_count == 0 and self.uniform.is_same(condition)
         return kind in JUMPS and node.named_child_count == 0
 
-    def _regions(self, compound, follows: bool) -> Iterator[tuple[list, bool]]:
-        """The regions of a compound statement and of those in it: statements without a barrier between them, and
-        whether the kernel ends there. follows: something comes after the compound."""
+    def region(self, statements: list, is_last: bool) -> Iterator[Region]:
+        """The regions of statements without a barrier between them."""
+        yield Region(statements, is_last)
+
+    def _regions(self, compound, follows: bool) -> Iterator[Region]:
+        """The regions of a compound statement and of those in it. follows: something comes after the compound."""
         self._check(compound is not None and compound.type == "compound_statement")
         statements = []
         children = compound.named_children
@@ -123,18 +150,18 @@ class _Phases:
                 statements.append(child)
                 continue
             if statements:
-                yield statements, False
+                yield from self.region(statements, False)
                 statements = []
             if child.id in self.hoisted and not self._is_barrier(child):
                 yield from self._around(child, after)
         if statements:
-            yield statements, not follows
+            yield from self.region(statements, not follows)
 
     def _is_barrier(self, node) -> bool:
         is_call = node.type == "expression_statement" and node.named_children[:1]
         return bool(is_call) and self.of(node).replace(" ", "") == f"{BARRIER}();"
 
-    def _around(self, node, after: bool) -> Iterator[tuple[list, bool]]:
+    def _around(self, node, after: bool) -> Iterator[Region]:
         """The regions of a statement in which there is a barrier."""
         part = node.child_by_field_name
         if node.type == "compound_statement":
@@ -166,52 +193,78 @@ class _Phases:
         for child in node.named_children:
             self._jumps(child, is_last, in_loop or kind in LOOPS, in_switch or kind == "switch_statement")
 
-    def edits(self) -> list[tuple[int, int, str]]:
-        self._check(bool(self.hoisted), "no barrier of its own")
+    def edits(self) -> list[tuple[int, int, Any]]:
         self.uniform.find()
         for parameter in (v for v in self.uses.scopes if v.start == 0):
             self._check(
                 not parameter.changes or parameter.is_uniform, f"the parameter {parameter.name} is changed"
             )
-        beside = [
-            v for v in self.uses.scopes if v.statement is None or self.uniform.stands_alone(v.statement)
-        ]
+        beside = [v for v in self.uses.scopes if v.statement is None or self.uniform.place(v.statement)]
         for one in beside:  # names that hide others
             hides = any(v.name == one.name and v.start < one.start < v.end for v in beside)
             self._check(not hides, f"{one.name} hides another variable")
         regions = list(self._regions(self.body.root, False))
         used, kept = self._place_variables(regions)
         declarations = {v.declaration.id: v.declaration for v in kept.variables}.values()
-        edits = [edit for statement in declarations for edit in kept.declaration(statement)]
-        for i, (statements, _) in enumerate(regions):
-            start, end = self._bounds(statements)
-            opening = kept.structures(i) + " CAFFE_HOST_EACH " + kept.carried_into(i, used[i])
-            edits.append((start, start, opening))
-            here = [v.name for v in kept.carried if v.region == i]  # and maybe not used here
-            edits.append((end, end, "".join(f" (void){name};" for name in here) + " });"))
-            for node in (n for s in statements for n in walk(s) if self._is_along_x(n)):
-                first, last = self.body.place(node)
-                edits.append((first, last, "caffe_x" + "\n" * self.source.text.count("\n", first, last)))
+        # Of those at one offset: what ends goes before what begins.
+        edits = [(0, edit) for statement in declarations for edit in kept.declaration(statement)]
+        for i, region in enumerate(regions):
+            edits += self._region_edits(i, region, used[i], kept)
+        edits += [*self.around_regions(), *self.once(kept)]
+        edits.sort(key=lambda edit: (edit[1][:2], edit[0]))
         at = self.function.body + 1
-        return [(at, at, NO_BARRIER + kept.arrays()), *edits]
+        return [(at, at, NO_BARRIER + self.places + kept.arrays()), *(edit for _, edit in edits)]
 
-    def _place_variables(self, regions) -> tuple[list[list[Variable]], KeptVariables]:
+    def around_regions(self) -> list:
+        """Edits around several regions, with their order at one offset."""
+        return []
+
+    def once(self, kept: KeptVariables) -> list:
+        """Edits of what runs once for several threads."""
+        return []
+
+    def _region_edits(
+        self, number: int, region: Region, used: list[Variable], kept: KeptVariables
+    ) -> Iterator:
+        at = region.start + self.body.shift
+        start, end = self.bounds(region.statements) if region.statements else (at, at)
+        opening = f"{kept.structures(number)}{region.before} {region.loop} {kept.carried_into(number, used)}"
+        here = "".join(
+            f" (void){v.name};" for v in kept.carried if v.region == number
+        )  # and maybe not used here
+        closing = here + " });"
+        if not region.statements:
+            yield 4, (start, end, lambda: opening + self._given(region) + closing)
+            return
+        yield 5, (start, start, opening)
+        yield 1, (end, end, closing if not region.given else lambda: self._given(region) + closing)
+        for node in (n for s in region.statements for n in walk(s) if self._is_along_x(n)):
+            first, last = self.body.place(node)
+            yield 0, (first, last, "caffe_x" + "\n" * self.source.text.count("\n", first, last))
+
+    def _given(self, region: Region) -> str:
+        texts = [" ".join(self.render(*self.body.place(node)).split()) for _, node in region.given]
+        return "".join(f" {text.format(value)}" for (text, _), value in zip(region.given, texts, strict=True))
+
+    def render(self, start: int, end: int) -> str:
+        """A part of the source, with its edits."""
+        return self.source.text[start:end]
+
+    def _place_variables(self, regions: list[Region]) -> tuple[list[list[Variable]], KeptVariables]:
         """The variables that each region uses, and those that are kept."""
         places = {}  # the region of each statement
-        for number, (statements, is_last) in enumerate(regions):
-            for statement in statements:
-                self._jumps(statement, is_last)
+        for number, region in enumerate(regions):
+            for statement in region.statements:
+                self._jumps(statement, region.is_last)
                 places[statement.id] = number
         own = [v for v in self.uses.scopes if v.statement is not None and v.statement.id in places]
         for variable in own:
             variable.region = places[variable.declaration.id]
-        used = [
-            [v for s in statements for v in self.uses.variables(s) if v in own] for statements, _ in regions
-        ]
+        nodes = [[*region.statements, *(node for _, node in region.given)] for region in regions]
+        used = [[v for node in each for v in self.uses.variables(node) if v in own] for each in nodes]
         carried = [v for v in own if any(v in u and v.region != i for i, u in enumerate(used))]
-        starts = [statements[0].start_byte for statements, _ in regions]
         for variable in own:
-            if not any(variable.start < start < variable.end for start in starts):
+            if not any(variable.start < region.start < variable.end for region in regions):
                 continue  # it ends with its phase
             plain = self.uses.is_plain_at_its_end(variable)
             self._check(plain, f"{variable.name}: at its end more than its memory may go")
@@ -221,8 +274,8 @@ class _Phases:
         kept.choose(own, carried)
         return used, kept
 
-    def _bounds(self, statements) -> tuple[int, int]:
-        """The offsets of a region. A pragma stays beside its loop."""
+    def bounds(self, statements: list) -> tuple[int, int]:
+        """The offsets of statements. A pragma stays beside its loop."""
         start, end = self.body.place(statements[0])[0], self.body.place(statements[-1])[1]
         before = self.tokens[position_from(self.tokens, start) - 1].end
         return (before if any(before <= pragma < start for pragma in self.pragmas) else start), end
@@ -241,18 +294,18 @@ class _Phases:
     def _value(self, node):
         """What a variable stands for that each phase can compute again."""
         variable = self.uses.variable(node) if node.type == "identifier" else None
-        again = variable and variable.is_of({"const", "int", "unsigned"}) and self.uniform.is_again(variable)
-        return variable.value if again else node
+        known = variable and (variable.is_of({"int", "unsigned"}) or self.uniform.is_whole_auto(variable))
+        return variable.value if known and self.uniform.is_again(variable) else node
 
 
-def phases_of(source: Source, function: Function, names: UnitNames) -> list[tuple[int, int, str]] | str:
+def phases_of(source: Source, function: Function, names: UnitNames) -> list[tuple[int, int, Any]] | str:
     """The edits that make a kernel's phases loops, or the reason why its threads must run on fibres.
 
     Args:
         names: those of the file and of its headers.
     """
     try:
-        return _Phases(source, function, names).edits()
+        return Phases(source, function, names).edits()
     except Unclear as reason:
         at = f"line {source.lexed.position(reason.at)[0]}: " if reason.at is not None else ""
         return at + reason.why

@@ -28,6 +28,8 @@ class Rewriter:
         self.edits: list[tuple[int, int, object]] = []
         self.notes: list[str] = []  # the decisions, as lines of text
         self.problems: list[RewriteProblem] = []  # why the file cannot be rewritten
+        # From where to where there are static shared variables, and their names.
+        self.static_shared: list[tuple[int, int, list[str]]] = []
 
     def rewritten(self) -> str:
         self.edits.sort(key=lambda edit: edit[:2])

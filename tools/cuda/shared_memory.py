@@ -92,6 +92,26 @@ def shared(file: Rewriter, tokens, index: int, in_macro: bool):
         for token in [*tokens[first:index], *tokens[max(body, index) : last]]:
             if token.text == "static":  # include/host defines __shared__ as static, too
                 file.edit(token.start, token.end, "")
+        if not in_macro and last < len(tokens):
+            _fits(file, tokens, max(body, index), last)
+
+
+def _fits(file: Rewriter, tokens, first: int, last: int):
+    """Refuse more static shared memory than nvcc does, of this declaration and of those before it in its blocks."""
+    partner = file.source.lexed.partner
+    names = []
+    for i in range(last - 1, first, -1):
+        before = tokens[i - 1]
+        is_name = tokens[i].kind == "name" and tokens[i + 1].text in (";", ",", "[")
+        if is_name and (before.kind == "name" or before.text in (",", ">", ")", "}", "*")):
+            names.insert(0, tokens[i].text)
+    block = next((i for i in range(first, -1, -1) if tokens[i].text == "{" and partner.get(i, 0) > first), -1)
+    above = [name for begin, end, found in file.static_shared for name in found if begin < first < end]
+    file.static_shared.append((first, partner.get(block, last), names))
+    if names and block >= 0 and _in_scope(file, first):
+        sizes = " + ".join(f"sizeof({name})" for name in dict.fromkeys([*above, *names]))
+        at = tokens[last].start
+        file.edit(at, at, f"; static_assert({sizes} <= ::cuda_host::kMostStatic, CAFFE_HOST_TOO_MUCH)")
 
 
 def _in_scope(file: Rewriter, index: int) -> bool:

@@ -9,7 +9,9 @@ These are rewritten:
     extern __shared__ T s[];       a pointer; outside functions, an object, and a pointer where it is used
     static __shared__ T x;         __shared__ T x;
     __syncthreads()                __syncthreads(__LINE__, 5): its column, by which the launcher knows it
-    (int)x, int i = x;             ::cuda_host::to<int>(x), int i = ::cuda_host::to<int>(x); (casts.py)
+    (int)x                         (int)(::cuda_host::GpuCast<int>)x (conversions.py)
+    int i = x;                     int i = ::cuda_host::gpu_into<int> = x;
+    x << n                         x << ::cuda_host::gpu_shift << n
     __device__ float2 f(float2 x)  __device__ __attribute__((always_inline)) float2 f(float2 x), for the race finder
     while (*flag == 0);            while (::cuda_host::may_wait() && ...);, if flag is volatile
     #include "beside.cuh"          is rewritten as well, into the same place relative to the output
@@ -24,11 +26,14 @@ from __future__ import annotations
 import os
 import re
 import sys
+from typing import Any
 
+from .alone import IN_WARPS
 from .analysis import RANGE_LOOPS, Kernel, Unit
-from .branches import ASM, FOR_DEVICES, GPU_ONLY, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
-from .casts import Within, casts
+from .branches import ASM, GPU_ONLY, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
 from .conditions import ARCH, HOST_BUILD, Directive, Token
+from .conversions import of_function, of_macro, of_text
+from .expanding import expanded
 from .guard import counts_along_x, guard_of
 from .inlining import inlined
 from .lanes import LANES, calls_to_lanes, column
@@ -39,7 +44,10 @@ from .rewrite import Rewriter, quoted, rewrite_files
 from .shared_memory import constant, shared
 from .source import Source
 from .spinning import spinning_loops
-from .tokens import macro_body, match_brackets, position_from
+from .steps import in_step
+from .strides import strides_of
+from .tokens import macro_body, position_from
+from .warps import warps_of
 
 # The functions that need to know where they stand.
 PLACES = {"__syncthreads", "__activemask", "coalesced_threads"}
@@ -81,6 +89,8 @@ class HostRewriter(Rewriter):
         declared = (EXTERN_CONSTANT.findall(own.text) for own in unit.sources)
         self.declared = {word for texts in declared for text in texts for word in re.findall(r"\w+", text)}
         self._answered: list[tuple[int, int]] = []  # the conditions of guards
+        self._late: list[tuple[int, int, str]] = []  # edits that go behind others at their offset
+        self._by_warps: WarpsRewriter | None = None
         self._in_phases: set[int] = set()  # the bodies of kernels whose phases are loops
         kernels = {kernel.body: kernel for kernel in unit.kernels(source)}
         self.kernels = {f.name for own in unit.sources for f in own.functions if f.is_kernel}
@@ -94,28 +104,25 @@ class HostRewriter(Rewriter):
         if self.watched:
             inlined(self, unit)
         for function in source.functions:
-            if function.words & FOR_DEVICES:
-                tokens = source.lexed.tokens
-                within = (position_from(tokens, at) for at in (function.body + 1, function.end - 1))
-                # A loop of these modes is what g++ vectorises.
-                kernel = kernels.get((function.body, function.end))
-                in_loop = kernel is not None and kernel.mode in ("kRange", "kBlocks")
-                in_loop = in_loop or function.body in self._in_phases
-                to = "::cuda_host::to_vectorised" if in_loop else "::cuda_host::to"
-                for edit in casts(tokens, source.lexed.partner, *within, Within(tokens, function), to):
-                    if not any(first <= edit[0] and edit[1] <= last for first, last in self._answered):
-                        self.edit(*edit)
+            # A loop of these modes is what g++ vectorises.
+            kernel = kernels.get((function.body, function.end))
+            in_loop = kernel is not None and kernel.mode in ("kRange", "kBlocks")
+            in_loop = in_loop or function.body in self._in_phases
+            for edit in of_function(source, function, unit.types, in_loop):
+                if not any(first <= edit[0] and edit[1] <= last for first, last in self._answered):
+                    self.edit(*edit)
+        in_step(self, unit)
         self._words(source.lexed.tokens, in_macro=False)
         for macro in source.macros:
             self._words(macro_body(macro), in_macro=True)
             for first, last, value in IN_MACROS.words(macro_body(macro)):
                 self.edit(first.start, last.end, value)
-            body = macro_body(macro)
-            for start, end, text in casts(body, match_brackets(body), 0, len(body)):
-                self.edit(start, end, text)
+            for edit in of_macro(macro, unit.types):
+                self.edit(*edit)
         for condition in source.lexed.conditions:
             self._condition(condition)
         self._refuse_headers()
+        self.edits += self._late
 
     def _refuse_headers(self):
         """Refuse headers that only a GPU's code can have."""
@@ -131,32 +138,17 @@ class HostRewriter(Rewriter):
 
     def _kernel(self, unit: Unit, function: Function, kernel: Kernel):
         # With [=] and mutable each thread has its own copy of the parameters. A `return` ends only that thread.
-        mode, identity, closing = kernel.mode, "", "}); "
-        phases = ""
-        if mode == "kThreads" and kernel.in_phases and kernel.asks_as_itself and not self.watched:
-            phases = phases_of(self.source, function, unit.names)
-        if isinstance(phases, list):
-            mode, identity = "kPhases", "CAFFE_HOST_BLOCK"
-            self._in_phases.add(function.body)
-        if mode == "kBlocks" and kernel.asks_as_itself:
-            identity = "CAFFE_HOST_IDENTITY"
-            if not self.watched and kernel.in_rows and counts_along_x(self.source, function):
-                mode = "kRows"
-            guard = None if self.watched else guard_of(self.source, function, unit.macros)
-            if guard:
-                identity, closing = "CAFFE_HOST_GUARDED", "}}); "
-                asked = f" CAFFE_HOST_ASKED({guard.text}, {str(guard.leaves).lower()})"
-                self.edit(guard.after, guard.after, asked)
-                # Who runs is in. Of the same length, so that errors name the user's columns.
-                first, last = guard.condition
-                self._answered.append(guard.condition)
-                blanks = re.sub(r"\S", " ", self.source.text[first + 1 : last])
-                self.edit(first, last, ("0" if guard.leaves else "1") + blanks)
+        if kernel.mode == "kThreads" and not self.watched and (text := self._warps(unit, function)):
+            self.edit(function.body + 1, function.body + 1, text)
+            self.edit(function.end - 1, function.end - 1, "}); ")
+            return
+        before = len(self.edits)
+        mode, identity, closing = self._mode(unit, function, kernel)
         opening = f' ::cuda_host::run<::cuda_host::{mode}>("{function.name}", [=]({identity}) mutable {{'
         opening += self._nothing_left(function)
-        self.edit(function.body + 1, function.body + 1, opening)
-        for edit in phases if isinstance(phases, list) else ():
-            self.edit(*edit)
+        self.edits.insert(
+            before, (function.body + 1, function.body + 1, opening)
+        )  # what _mode writes stands in it
         self.edit(function.end - 1, function.end - 1, closing)
         if mode == "kRange":
             tokens = self.source.lexed.tokens
@@ -164,6 +156,61 @@ class HostRewriter(Rewriter):
             for token in tokens[position_from(tokens, function.body) : position_from(tokens, function.end)]:
                 if token.text in RANGE_LOOPS:
                     self.edit(token.start, token.end, RANGE_LOOPS[token.text])
+
+    def _mode(self, unit: Unit, function: Function, kernel: Kernel) -> tuple[str, str, str]:
+        """How the threads run, the parameters of the body, and its end. Makes the edits within the body."""
+        mode, end = kernel.mode, "}); "
+        if not kernel.asks_as_itself or mode == "kRange":
+            return mode, "", end
+        if self.watched:
+            return mode, "CAFFE_HOST_IDENTITY" if mode == "kBlocks" else "", end
+        if mode == "kThreads":
+            phases = (
+                phases_of(self.source, function, unit.names)
+                if kernel.in_phases
+                else "it meets others elsewhere"
+            )
+            if isinstance(phases, str):
+                return mode, "", end
+            self._in_phases.add(function.body)
+            self._edits(phases, unit)
+            return "kPhases", "CAFFE_HOST_BLOCK", end
+        strides = strides_of(self.source, function, unit.names)
+        if not isinstance(strides, str):
+            self._edits(strides[0], unit)
+            return f"kStrides, {strides[1]}", "CAFFE_HOST_STRIDES", end
+        if kernel.in_rows and counts_along_x(self.source, function):
+            mode = "kRows"
+        guard = guard_of(self.source, function, unit.macros)
+        if not guard:
+            return mode, "CAFFE_HOST_IDENTITY", end
+        condition = of_text(guard.text, unit.types, in_loop=True)
+        asked = f" CAFFE_HOST_ASKED({condition}, {str(guard.leaves).lower()})"
+        self.edit(guard.after, guard.after, asked)
+        # Who runs is in. Of the same length, so that errors name the user's columns.
+        first, last = guard.condition
+        self._answered.append(guard.condition)
+        blanks = re.sub(r"\S", " ", self.source.text[first + 1 : last])
+        self.edit(first, last, ("0" if guard.leaves else "1") + blanks)
+        return mode, "CAFFE_HOST_GUARDED", "}}); "
+
+    def _warps(self, unit: Unit, function: Function) -> str:
+        """What stands before a kernel's own text, if its warps are loops: the text of these. "" of others."""
+        if not unit.used_by(self.source, function) & IN_WARPS:
+            return ""
+        if self._by_warps is None:
+            self._by_warps = WarpsRewriter.of(unit, self.source)
+        text = self._by_warps.texts.get(self.source.functions.index(function))
+        if not text:
+            return ""
+        line, path = self.source.lexed.position(function.body)[0], quoted(self.source.path)
+        name = f'::cuda_host::run<::cuda_host::kWarps>("{function.name}", '
+        return f' {name}[=](CAFFE_HOST_BLOCK) mutable {{{text}}}, [=]() mutable {{\n#line {line} "{path}"\n'
+
+    def _edits(self, edits: list[tuple[int, int, Any]], unit: Unit):
+        """Edits of a pass that copies text. What is rendered later has its conversions."""
+        for start, end, text in edits:
+            self.edit(start, end, text if callable(text) else of_text(text, unit.types, in_loop=True))
 
     def _nothing_left(self, function: Function) -> str:
         """What a kernel does whose body no branch for nvcc has left."""
@@ -272,6 +319,42 @@ class HostRewriter(Rewriter):
             )
         else:
             self.refuse(token.start, why)
+
+
+class WarpsRewriter(HostRewriter):
+    """Rewrites the bodies of kernels whose warps are loops, after it has put the functions in which threads meet into
+    them.
+    """
+
+    @classmethod
+    def of(cls, unit: Unit, source: Source) -> WarpsRewriter:
+        pieces, at = [], 0
+        for function in (f for f in source.functions if f.is_kernel):
+            body = expanded(source, function, unit.meetings)
+            pieces += [source.text[at : function.body], body or source.text[function.body : function.end]]
+            at = function.end
+        text = "".join(pieces) + source.text[at:]
+        return cls(unit, Source(text, source.path, source.defined))
+
+    def __init__(self, unit: Unit, source: Source):
+        self.texts: dict[int, str] = {}  # of bodies, by the numbers of their functions
+        self.reasons: dict[int, str] = {}  # of other kernels
+        super().__init__(unit, source)
+        self.edits.sort(key=lambda edit: edit[:2])
+        for i, function in enumerate(source.functions):
+            if function.body in self._in_phases and not self.problems:
+                self.texts[i] = self._render(function.body + 1, function.end - 1)
+
+    def _kernel(self, unit: Unit, function: Function, kernel: Kernel):
+        found: tuple | str = "its threads meet elsewhere, or ask for themselves in a function"
+        if kernel.in_warps and kernel.asks_as_itself:
+            found = warps_of(self.source, function, unit.names, self._render)
+        if isinstance(found, str):
+            self.reasons[self.source.functions.index(function)] = found
+            return
+        self._in_phases.add(function.body)
+        self._edits(found[0], unit)
+        self._late += found[1]
 
 
 # Only the main file includes CUDA's words, because a header may be included within extern "C" { }.

@@ -74,3 +74,9 @@ def macro_body(macro: Directive) -> list[Token]:
         close = next((i for i, t in enumerate(tokens) if t.text == ")"), 0)
         return tokens[close + 1 :]
     return tokens[1:]
+
+
+def macro_parameters(macro: Directive) -> list[str]:
+    """The names of the parameters of a #define."""
+    count = len(macro.tokens) - len(macro_body(macro))
+    return [token.text for token in macro.tokens[2:count] if token.kind == "name"] if count > 1 else []

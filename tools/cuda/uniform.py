@@ -1,6 +1,8 @@
-"""Which values are the same for all threads of a block, and which each thread can compute again.
+"""Which values are the same for all threads of a block, or of a warp, and which each thread can compute again.
 
 A variable is uniform if it is changed only beside barriers, by what is uniform. All uses of it are known (uses.py).
+In a warp this holds beside the places where its lanes meet, and threadIdx.x / 32 is uniform, too: warps are looked at
+only in blocks whose rows are whole warps.
 """
 
 from __future__ import annotations
@@ -8,50 +10,80 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .body import IDENTITY, walk
+from .body import IDENTITY, component, operands, walk
+from .guard import is_along, without_casts
 from .unit_names import CASTS, INTEGERS
 from .uses import LISTS, Uses, Variable
 
 OPERATIONS = {"binary_expression", "unary_expression", "parenthesized_expression", "conditional_expression"}
 OPERATIONS |= {"condition_clause"}
 WHOLE = re.compile(r"(0[xX][\da-fA-F]+|0[bB][01]+|\d+)[uUlL]*\Z")
+BY_WARPS = {("/", "32"), (">>", "5"), ("/", "warpSize")}
 
 
 class Uniform:
-    """hoisted: the ids of the nodes around barriers. root: the body."""
+    """hoisted: the ids of the nodes around barriers. in_warp: of those around the places where lanes meet."""
 
-    def __init__(self, uses: Uses, hoisted: set[int]):
-        self.uses, self.of, self.hoisted, self.root = uses, uses.of, hoisted, uses.body.root
+    def __init__(self, uses: Uses, hoisted: set[int], in_warp: frozenset[int] | set[int] = frozenset()):
+        self.uses, self.of, self.root = uses, uses.of, uses.body.root
+        self.hoisted, self.in_warp = hoisted, in_warp
 
-    def is_same(self, node, again: bool = False, at=None) -> bool:
-        """Has this expression the same value in all threads? again: in this thread, whenever it is asked while `at`, a
-        declaration, is known."""
+    def is_same(self, node, again: bool = False, at=None, warp: bool = False) -> bool:
+        """Has this expression the same value in all threads?
+
+        Args:
+            again: in this thread, whenever it is asked while `at`, a declaration, is known.
+            warp: in all lanes of a warp.
+        """
         kind = node.type
         if kind == "number_literal":
             return not again or bool(WHOLE.match(self.of(node)))
         if kind in ("true", "false", "sizeof_expression"):
             return True
         if kind == "identifier":
-            return self._is_same_variable(node, again, at)
+            return self._is_same_variable(node, again, at, warp)
         if kind == "field_expression":
-            owner = node.child_by_field_name("argument")
-            if owner.type != "identifier" or node.child_by_field_name("operator").type != ".":
-                return False
-            variable = self.uses.variable(owner)
-            if self.of(owner) in IDENTITY and variable is None:
-                return again or self.of(owner) != "threadIdx"
-            return not again and variable is not None and variable.start == 0 and not variable.changes
+            return self._is_same_field(node, again, warp)
         parts = node.named_children
         if kind == "cast_expression":
             to, *parts = parts
-            return self.uses.is_integer_type(self.of(to)) and self.is_same(parts[0], again, at)
+            return self.uses.is_integer_type(self.of(to)) and self.is_same(parts[0], again, at, warp)
         if kind == "call_expression":
-            return self._is_known_call(node) and all(
-                self.is_same(one, again, at) for one in parts[1].named_children
-            )
-        return kind in OPERATIONS and all(self.is_same(part, again, at) for part in parts)
+            arguments = parts[1].named_children
+            return self._is_known_call(node) and all(self.is_same(one, again, at, warp) for one in arguments)
+        if warp and not again and self._is_number_of_warp(node):
+            return True
+        return kind in OPERATIONS and all(self.is_same(part, again, at, warp) for part in parts)
 
-    def _is_same_variable(self, node, again: bool, at) -> bool:
+    def _is_same_field(self, node, again: bool, warp: bool) -> bool:
+        owner = node.child_by_field_name("argument")
+        if owner.type != "identifier" or node.child_by_field_name("operator").type != ".":
+            return False
+        variable = self.uses.variable(owner)
+        if self.of(owner) in IDENTITY and variable is None:
+            along_x = self.of(node.child_by_field_name("field")) == "x"
+            return again or self.of(owner) != "threadIdx" or (warp and not along_x)
+        return not again and variable is not None and variable.start == 0 and not variable.changes
+
+    def _is_number_of_warp(self, node) -> bool:
+        """Is it threadIdx.x / 32, or the thread's place in the grid by 32?"""
+        left, sign, right = operands(node)
+        if right is None or (sign, self.of(right).rstrip("uU")) not in BY_WARPS:
+            return False
+        index = self.value_of(left)
+        is_x = component(self.uses.body, index) == "threadIdx.x"
+        return is_x or is_along(self.uses.body, index, "x", self.value_of)
+
+    def value_of(self, node):
+        """What a variable that never changes stands for, without conversions to whole numbers."""
+        node = without_casts(self.uses.body, node)
+        while node.type == "identifier" and (variable := self.uses.variable(node)) is not None:
+            if not self.is_again(variable):
+                break
+            node = without_casts(self.uses.body, variable.value)
+        return node
+
+    def _is_same_variable(self, node, again: bool, at, warp: bool) -> bool:
         variable = self.uses.variable(node)
         if variable is None:
             name = self.of(node)
@@ -63,7 +95,9 @@ class Uniform:
             return not again or variable.is_of(INTEGERS)
         if again:
             return (variable.is_of(INTEGERS) or self.is_whole_auto(variable)) and self._stays(variable, at)
-        return variable.is_uniform or (variable.start == 0 and not variable.changes)
+        if variable.is_uniform or (variable.start == 0 and not variable.changes):
+            return warp or not variable.is_of_warp
+        return warp and self.is_again(variable) and self.is_same(variable.value, warp=True)
 
     def _is_known_call(self, node) -> bool:
         """A conversion to whole numbers or pointers, min, max."""
@@ -95,7 +129,8 @@ class Uniform:
         for change in variable.changes:
             while change is not None and change.type not in ("for_statement", "expression_statement"):
                 change = change.parent
-            if change is None or change.type != "for_statement" or change.id not in self.hoisted:
+            around = self.hoisted | self.in_warp
+            if change is None or change.type != "for_statement" or change.id not in around:
                 return False
             if not change.start_byte <= at.start_byte < change.end_byte:
                 return False
@@ -110,8 +145,9 @@ class Uniform:
         earlier = all(v.start < variable.start for v in self.uses.variables(variable.value))
         return earlier and self.is_same(variable.value, True, variable.statement)
 
-    def stands_alone(self, node) -> bool:
-        """Is the node a statement beside a barrier, or does it stand in a loop's header around one?"""
+    def place(self, node) -> str:
+        """Where the node is a statement of its own, or stands in a loop's header: "block" if that is around a barrier,
+        "warp" if lanes meet in it, "" elsewhere."""
         statement = node
         if node.type != "declaration":
             while statement.parent.type in ("comma_expression", "parenthesized_expression"):
@@ -119,10 +155,12 @@ class Uniform:
             if statement.parent.type == "expression_statement":
                 statement = statement.parent
         parent = statement.parent
-        if parent.type == "for_statement" and statement.type != "compound_statement":
-            return parent.id in self.hoisted
-        compound = parent.type == "compound_statement" and parent.id in self.hoisted
-        return compound or parent.id == self.root.id
+        header = parent.type == "for_statement" and statement.type != "compound_statement"
+        if parent.id == self.root.id:
+            return "block"
+        if not header and parent.type != "compound_statement":
+            return ""
+        return "block" if parent.id in self.hoisted else "warp" if parent.id in self.in_warp else ""
 
     def find(self):
         """All that may be uniform, less those of which something speaks against it."""
@@ -131,17 +169,21 @@ class Uniform:
             known = None not in variable.changes
             known = known and (variable.is_of(INTEGERS) or self.is_whole_auto(variable))
             if variable.start == 0:
-                known = known and bool(variable.changes)
+                known, place = known and bool(variable.changes), "block"
             else:
-                known = known and variable.statement is not None and self.stands_alone(variable.statement)
-            variable.is_uniform = known and all(self.stands_alone(change) for change in variable.changes)
+                known = known and variable.statement is not None
+                place = self.place(variable.statement) if known else ""
+            variable.is_of_warp = place == "warp"
+            variable.is_uniform = (
+                known and bool(place) and all(self.place(c) == place for c in variable.changes)
+            )
         before = None
         while before != (before := [v for v in scopes if v.is_uniform]):
             for variable in before:
                 beside = [v for v in scopes if v.statement and v.statement == variable.statement]
                 values = [v.value for v in beside if v.value is not None] + list(self._operands(variable))
-                same = all(v.is_uniform for v in beside) and all(map(self.is_same, values))
-                variable.is_uniform = same
+                same = all(self.is_same(value, warp=variable.is_of_warp) for value in values)
+                variable.is_uniform = same and all(v.is_uniform for v in beside)
 
     def _operands(self, variable: Variable) -> Iterator:
         """What must be the same for all threads: what is assigned, and what stands beside that behind a comma."""

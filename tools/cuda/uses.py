@@ -66,6 +66,7 @@ class Variable:
         self.statement = None  # the declaration
         self.region: int | None = None  # where a thread's own variable is declared
         self.changes: list = []  # nodes that change it; None: a use that is no known read
+        self.is_of_warp = False  # declared where only the lanes of a warp are together
         self.is_uniform = self.is_kept = self.is_constant = self.is_array = self.is_shared = False
 
     @property

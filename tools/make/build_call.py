@@ -29,7 +29,8 @@ def main() -> int:
     # One unit, because they share most of their headers.
     sources = [edge.path_of(Path(ROOT), source) for source in (edge.CALL[0], *edge.wings_sources())]
     unit = "".join(f'#include "{source}"\n' for source in sources)
-    includes = [f"-I{folder}" for folder in (f"{ROOT}/src/edge", *sorted(edge.PACKAGE.glob("*/include")))]
+    folders = f"{ROOT}/src/edge", f"{ROOT}/include", *sorted(edge.PACKAGE.glob("*/include"))
+    includes = [f"-I{folder}" for folder in folders]
     done = subprocess.run(
         [*shlex.split(arguments.cxx), "-std=c++17", PYTHON_ABI, digest, "-shared", "-fPIC", "-fvisibility=hidden",
          *python_includes(), *includes, "-x", "c++", "-", "-o", str(partial)],

@@ -26,7 +26,12 @@ TOOLKITS = "build"
 # The programs that write code, by the variable of make that lists them.
 WRITERS = {
     "REWRITERS": ("tools/*.py", "tools/cuda/*.py"),
-    "WRAPPERS": ("build_ffi.py", "tools/make/backends.py", "tools/make/python_abi.py"),
+    "WRAPPERS": (
+        "build_ffi.py",
+        "tools/make/declarations.py",
+        "tools/make/backends.py",
+        "tools/make/python_abi.py",
+    ),
 }
 
 

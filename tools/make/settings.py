@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
@@ -71,7 +72,7 @@ class Settings:
         known = defaults()
         value = {name: values.get(name, default) for name, default in known.items()}
         self.arguments = {name: text for name, text in values.items() if name not in known and text}
-        self.cxx = command(compiler.cxx(value["CXX"]) if value["CXX"].strip() else "", "CXX")
+        self.wanted_cxx = value["CXX"]
         self.cuda_home = value["CUDA_HOME"]
         self.wanted_nvcc = value["NVCC"].strip()
         self.arch = self._words(value["ARCH"], "ARCH")
@@ -94,6 +95,11 @@ class Settings:
             raise Refused(f"BACKENDS={folders.shown(' '.join(strange))}: there are {' and '.join(BACKENDS)}")
         self._searched = [b for b in BACKENDS.values() if value[b.compiler] == "search"]
         self._nvcc: str | None = None
+
+    @functools.cached_property
+    def cxx(self) -> str:
+        """The C++ compiler. Refused if there is none: a net of stock types, and `make new`, need none."""
+        return command(compiler.cxx(self.wanted_cxx) if self.wanted_cxx.strip() else "", "CXX")
 
     @property
     def nvcc(self) -> str:
@@ -220,7 +226,7 @@ class Settings:
 
     @property
     def makes_toolkit(self) -> bool:
-        """Does make write what Python needs into the package: the extension that makes calls, the wings' messages?
+        """Does make write what Python needs into the package: the extension that makes calls, the wings' files?
 
         A checkout's own make does, and no build with a CORE elsewhere, such as that of load. An installed package, or
         another user's checkout, has them.

@@ -23,12 +23,14 @@ from ..cuda.tokens import mask
 from ..files import read, write
 from .from_kernels import make_launchers
 from .kernel_file import kernels_of
-from .kernel_launcher import definitions
+from .kernel_launcher import KernelLauncher, definitions
 
 # Words that a definition may have, and a C declaration may not.
 NOT_IN_C = re.compile(r"\b(__restrict__|__restrict|__host__|noexcept)\b|__attribute__\s*\(\(.*?\)\)")
 
 
+# Where the launchers begin that are added to a file.
+MADE = "// Made by load_inline: a launcher for each kernel."
 # In a comment: what build_ffi.py reads.
 SAYS = re.compile(r"\bNULL\b|:\s*\[|\baligned to\b")
 # Headers and macros of torch extensions, which are refused.
@@ -136,7 +138,13 @@ def header_of(declarations: list[tuple[int, str]]) -> str:
 
 
 def completed(
-    name: str, text: str, path: str, instances=None, macros=(), others=()
+    name: str,
+    text: str,
+    path: str,
+    instances=None,
+    macros=(),
+    others=(),
+    made: list[KernelLauncher] | None = None,
 ) -> tuple[str, str, list[str]]:
     """(the header, the source with added launchers, lines about what Python cannot call).
 
@@ -144,6 +152,7 @@ def completed(
         instances: by kernel, lists of the template arguments that the caller gives.
         macros: names of macros that the caller defines.
         others: files that are linked with it.
+        made: gets the launchers.
     """
     source = Source(text, path)
     words = (*source.includes(angles=True), *(token.text for token in source.lexed.tokens))
@@ -180,13 +189,14 @@ def completed(
             f"no launcher could be made for its kernels: {why}" if why else
             'it has neither a function that is `extern "C"` nor a kernel (`__global__`)' + hidden
         )  # fmt: skip
-    comment = "// Made by load_inline: a launcher for each kernel."
+    if made is not None:
+        made += launchers
     constants = "\n".join(file.constants_elsewhere)
     if constants:  # if it compiles the file alone, nvcc takes an extern __constant__ for the definition
         constants = f"#if defined(CAFFE_HOST_BACKEND) || defined(__CUDACC_RDC__)\n{constants}\n#endif"
     filled = {name for launcher in launchers for name in launcher.symbols}
     constants += "\n".join(["", *(text for name, text in file.of_others.items() if name in filled)])
-    added = "\n\n".join(["", comment, *filter(None, [constants.strip()]), *definitions(launchers)]) + "\n"
+    added = "\n\n".join(["", MADE, *filter(None, [constants.strip()]), *definitions(launchers)]) + "\n"
     heads = {function.name: function for function in source.functions if function.is_kernel}
     said = {name: "".join(f"{line}\n" for _, line in said_above(source, f)) for name, f in heads.items()}
     header = "".join(f"{said[launcher.kernel.name]}{launcher.declaration()}\n" for launcher in launchers)
@@ -209,19 +219,29 @@ def given_macros(file: Path) -> list[str]:
     return re.findall(r"(?m)^#define (\w+)", read(str(prologue))) if prologue.exists() else []
 
 
-def main(path: str) -> int:
-    file = Path(path)
-    try:
-        others = [Unit(read(str(other)), str(other)) for other in file.parent.glob("*.cu") if other != file]
-        given = given_instances(file), given_macros(file), others
-        header, text, without = completed(file.stem, read(path), path, *given)
-    except NothingExported as why:
-        place = f"{path}:{why.line}" if why.line else path
-        print(f"{place}: error: {why}", file=sys.stderr)
-        return 1
+def complete(path: str) -> list[KernelLauncher]:
+    """Write the declarations, and the launchers, which are returned. The file exports functions if there are none."""
+    file, made = Path(path), []
+    others = [Unit(read(str(other)), str(other)) for other in file.parent.glob("*.cu") if other != file]
+    given = given_instances(file), given_macros(file), others
+    header, text, without = completed(file.stem, read(path), path, *given, made)
     write(str(file.with_suffix(".h")), header)
     write(str(file.with_name("left_out")), "".join(f"{line}\n" for line in without))
     write(path, text, if_changed=True)
+    return made
+
+
+def error_at(path: str, why: NothingExported) -> str:
+    """The error as a compiler would say it."""
+    return f"{path}:{why.line}: error: {why}" if why.line else f"{path}: error: {why}"
+
+
+def main(path: str) -> int:
+    try:
+        complete(path)
+    except NothingExported as why:
+        print(error_at(path, why), file=sys.stderr)
+        return 1
     return 0
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -55,7 +56,8 @@ class ROIPooling(ForkLayer):
 
     def forward(self, x, regions):
         # Half precision has no odd numbers above 2048.
-        regions = regions.detach().reshape(-1, 5)
+        regions = regions.detach() if regions.requires_grad else regions
+        regions = regions if regions.dim() == 2 else regions.reshape(-1, 5)
         regions = regions.to(torch.promote_types(regions.dtype, torch.float32))
         if self.pad_ratio:
             low, high = regions[:, 1:3], regions[:, 3:]
@@ -66,12 +68,13 @@ class ROIPooling(ForkLayer):
             fields = {"pooled_shape": self.pooled, "spatial_scale": self.scale}
             return torch.onnx.ops.symbolic("MaxRoiPool", (x, regions), fields, dtype=x.dtype, shape=shape)
         if x.is_cuda and not torch.compiler.is_compiling() and (roi_pool := _of_torchvision()):
-            # roi_pool reads the item that a region names, whatever it is.
-            inside = regions.clamp(*_limits_of_items(len(x), regions.dtype, regions.device))
+            # roi_pool reads the item that a region names, whatever it is. A wrong one becomes a limit.
+            limits = _limits_of_items(len(x), regions.dtype, regions.device)
+            regions = regions.clamp(*limits.rows)
             what = f"the item of a region is not one of {len(x)}"
-            self.check_values_later(regions[:, 0], -1, len(x), what)
+            self.check_values_later(regions[:, 0], limits.low, limits.high, what)
             wide = torch.promote_types(x.dtype, regions.dtype)
-            return roi_pool(x.to(wide), inside.to(wide), self.scale, *self.pooled)[0].to(x.dtype)
+            return roi_pool(x.to(wide), regions.to(wide), self.scale, *self.pooled)[0].to(x.dtype)
         return self.by_bags(x, regions)
 
     def by_bags(self, x, regions):
@@ -138,13 +141,20 @@ def _of_torchvision():
         return None
 
 
+class _Limits(NamedTuple):
+    low: float
+    high: float
+    rows: tuple[torch.Tensor, torch.Tensor]  # the same for a region's five values, the others without a limit
+
+
 @functools.lru_cache(64)
-def _limits_of_items(count: int, dtype: torch.dtype, device: torch.device):
-    """The least and the greatest row of a region whose item, cut to a whole number, is one of count."""
+def _limits_of_items(count: int, dtype: torch.dtype, device: torch.device) -> _Limits:
+    """The least and the greatest number that, cut to a whole one, is one of count. An item is between them."""
     inf = float("inf")
-    ends = torch.tensor([[-1.0, *[-inf] * 4], [float(count), *[inf] * 4]], dtype=dtype)
-    inward = torch.tensor([[inf, *[-inf] * 4], [-inf, *[inf] * 4]], dtype=dtype)
-    return torch.nextafter(ends, inward).to(device).unbind()
+    ends = torch.tensor([-1.0, float(count)], dtype=dtype)
+    low, high = torch.nextafter(ends, ends.flip(0)).tolist()
+    rows = torch.tensor([[low, *[-inf] * 4], [high, *[inf] * 4]], dtype=dtype).to(device)
+    return _Limits(low, high, (rows[0], rows[1]))
 
 
 _BAG = 256

@@ -117,7 +117,7 @@ class StockLayer(nn.Module):
             self.check(not bool(wrong.any()), what)
 
     def check_values_later(self, values: torch.Tensor, above: float, below: float, what: str) -> None:
-        """As check_rows of values that are not between these numbers, but a call on a GPU does not wait for the answer.
+        """As check_rows of values [n] that are not between these numbers, but a call on a GPU waits for no answer.
 
         A later call raises the error (_late_checks.py). What the layer computes must be safe with wrong values, too.
         """

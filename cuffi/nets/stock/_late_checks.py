@@ -1,9 +1,8 @@
 """Checks of values on a GPU that wait for nothing: what they ask for is copied while the GPU works on, and read later.
 
-`refuse_later` notes the least and the greatest value of a tensor, and what they must be within. Several checks are
-copied together, because each copy costs a call as much as a small kernel. `raise_if_refused` raises the first that
-failed, of those that have arrived: each net calls it before it runs, and each later check does. At the end of the
-program the rest is printed.
+`refuse_later` notes a tensor, and what its values must be within. Several are copied together, because a copy costs a
+call as much as a kernel. `raise_if_refused` raises the first check that failed, of those that have arrived: each net
+calls it before it runs, and each later check does. At the end of the program the rest is printed.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ SECONDS = 0.05  # after which a check is copied without others
 
 
 class _Check(NamedTuple):
-    ends: tuple[torch.Tensor, torch.Tensor]  # the least and the greatest value, on a GPU
+    values: torch.Tensor
     above: float
     below: float
     message: str
@@ -31,7 +30,7 @@ class _Check(NamedTuple):
 
 class _Copied(NamedTuple):
     arrived: torch.cuda.Event
-    ends: torch.Tensor  # in pinned memory
+    values: torch.Tensor  # those of all checks, in pinned memory
     checks: list[_Check]
 
 
@@ -49,12 +48,12 @@ os.register_at_fork(after_in_child=_forget)  # a fork cannot use the GPU
 
 
 def refuse_later(values: torch.Tensor, above: float, below: float, message: str) -> None:
-    """Note that values on a GPU must be above one number and below another. What is computed of others is undefined."""
-    raise_if_refused()
-    if _noted and _noted[0].ends[0].device != values.device:
+    """Note that values on a GPU, [n], must be above one number and below another, and that nothing changes them."""
+    if _copied:
+        raise_if_refused()
+    if _noted and (_noted[0].values.device, _noted[0].values.dtype) != (values.device, values.dtype):
         _copy()
-    if values.numel():
-        _noted.append(_Check(torch.aminmax(values), above, below, message))
+    _noted.append(_Check(values, above, below, message))
     if len(_noted) >= TOGETHER or time.monotonic() - _last_copy > SECONDS:
         _copy()
 
@@ -74,11 +73,11 @@ def _copy() -> None:
         return
     checks = _noted.copy()
     _noted.clear()
-    ends = torch.stack([end.double() for check in checks for end in check.ends])
-    arriving = torch.empty(len(ends), dtype=ends.dtype, pin_memory=True)
-    arriving.copy_(ends, non_blocking=True)
+    values = torch.cat([check.values for check in checks])
+    arriving = torch.empty(len(values), dtype=values.dtype, pin_memory=True)
+    arriving.copy_(values, non_blocking=True)
     arrived = torch.cuda.Event()
-    arrived.record(torch.cuda.current_stream(ends.device))
+    arrived.record(torch.cuda.current_stream(values.device))
     _copied.append(_Copied(arrived, arriving, checks))
 
 
@@ -93,9 +92,9 @@ def _failed(wait: bool):
         elif not first.arrived.query():
             return
         _copied.remove(first)
-        ends = first.ends.tolist()
-        for check, low, high in zip(first.checks, ends[::2], ends[1::2], strict=True):
-            if not (low > check.above and high < check.below):  # NaN is wrong, too
+        parts = first.values.split([len(check.values) for check in first.checks])
+        for check, values in zip(first.checks, parts, strict=True):
+            if not bool(((values > check.above) & (values < check.below)).all()):  # NaN is wrong, too
                 yield check.message
 
 

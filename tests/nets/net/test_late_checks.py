@@ -35,9 +35,9 @@ def note(monkeypatch):
 
     def note(ready: bool, value: float, message: str):
         event: Any = Computed(ready)
-        ends = torch.tensor([-1.0, value])
-        check = late_checks._Check((ends[0], ends[1]), -2, 0, message)
-        late_checks._copied.append(late_checks._Copied(event, ends, [check]))
+        values = torch.tensor([-1.0, value])
+        check = late_checks._Check(values, -2, 0, message)
+        late_checks._copied.append(late_checks._Copied(event, values, [check]))
         return event
 
     yield note
@@ -86,12 +86,14 @@ def test_the_end_of_the_program_prints_the_rest(note, capsys):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_region_s_item_is_cut_to_a_whole_number(dtype):
     """-0.5 is item 0, as in Caffe; other values of a region are left as they are."""
-    low, high = _limits_of_items(3, dtype, torch.device("cpu"))
+    limits = _limits_of_items(3, dtype, torch.device("cpu"))
     inf, nan = float("inf"), float("nan")
     rows = torch.tensor([[i, -inf, 1e30, inf, -7] for i in (-0.5, 0, 2, 2.9, -1, 3, 1e30, nan)], dtype=dtype)
-    inside = rows.clamp(low, high)
-    assert (inside[:, 0] != rows[:, 0]).tolist() == [False] * 4 + [True] * 4
+    inside = rows.clamp(*limits.rows)
+    right = (inside[:, 0] > limits.low) & (inside[:, 0] < limits.high)
+    assert right.tolist() == [True] * 4 + [False] * 4
     assert torch.equal(inside[:, 1:], rows[:, 1:])
+    assert torch.equal(inside[:4], rows[:4])
     assert all(int(item) in range(3) for item in inside[:-1, 0].tolist())
 
 

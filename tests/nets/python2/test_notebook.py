@@ -18,7 +18,12 @@ PIECES = [
     "x = 5 \\\n  % 3", "f('=%d' % x)", "print('%' + '!')", "x = '!ls'", "x = '''a''' # '''", "def f(a):\n    '''doc\n    %s\n    '''\n    return a",
     "y = {1: 2,\n # )\n 3: 4}", "z = f(a='%s',\n      b=1)", "!ls \\\n  -l", "%run a.py \\\n b", "x != 5", "x %= 2", "print('it''s', \"%s\")", "s = r'a\\'b'", "@f\ndef g(): pass",
 ]  # fmt: skip
-FIRST = ["%%bash\nls\necho '''", "%%time\nx = 1\n%cd a", "%%writefile a.py\nx = '", "\n%%capture out\nprint(1)"]
+FIRST = [
+    "%%bash\nls\necho '''",
+    "%%time\nx = 1\n%cd a",
+    "%%writefile a.py\nx = '",
+    "\n%%capture out\nprint(1)",
+]
 
 
 def by_ipython(cell: str) -> list:
@@ -27,7 +32,12 @@ def by_ipython(cell: str) -> list:
     return told(ast.parse(manager.transform_cell(cell)))
 
 
-_OWN = {"run_line_magic": "__magic__", "system": "__shell__", "getoutput": "__lines__", "run_cell_magic": "__cell__"}
+_OWN = {
+    "run_line_magic": "__magic__",
+    "system": "__shell__",
+    "getoutput": "__lines__",
+    "run_cell_magic": "__cell__",
+}
 
 
 class _Named(ast.NodeTransformer):
@@ -133,4 +143,8 @@ def test_an_error_names_the_cell_and_its_line(run):
 def test_an_unknown_command_is_told(run, capsys):
     run("%nothing at all", "%%cython\ndef f(): pass", "%%html\n<b>")
     told = capsys.readouterr().err
-    assert "%nothing is a command of IPython that is not here" in told and "%%cython" in told and "html" not in told
+    assert (
+        "%nothing is a command of IPython that is not here" in told
+        and "%%cython" in told
+        and "html" not in told
+    )

@@ -6,16 +6,19 @@ from support.rewriting import rewrite_text
 from tools.cuda.spinning import spinning_loops
 
 HEAD = "__global__ void k(volatile int* flag, int* y) { "
-ASK = "::cuda_host::may_spin()"
+ASK = "::cuda_host::may_"
 
 
 @pytest.mark.parametrize(
     "loop, wanted",
     [
-        ("while (*flag == 0);", f"while ({ASK} && (*flag == 0));"),
-        ("while (y[0] == 0) ;", f"while ({ASK} && (y[0] == 0)) ;"),
-        ("for (;;) if (*flag) break;", f"for (; {ASK};) if (*flag) break;"),
-        ("do { y[0] += flag[1]; } while (y[0] < 9);", f"while ({ASK} && (y[0] < 9));"),
+        ("while (*flag == 0);", f"while ({ASK}wait() && ::cuda_host::waited(bool((*flag == 0))));"),
+        ("while (y[0] == 0) ;", f"while ({ASK}wait() && ::cuda_host::waited(bool((y[0] == 0)))) ;"),
+        ("for (;;) if (*flag) break;", f"for (; {ASK}spin();) if ("),
+        (
+            "do { y[0] += flag[1]; } while (y[0] < 9);",
+            f"while ({ASK}wait() && ::cuda_host::waited(bool((y[0] < 9))));",
+        ),
         ("for (int i = 0; i < 3; ++i) y[i] = 1;", "for (int i = 0; i < 3; ++i) y[i] = 1;"),
     ],
 )

@@ -67,7 +67,7 @@ def test_a_folder_elsewhere(tmp_path):
 )
 def test_refused(given, said):
     with pytest.raises(Refused) as error:
-        of(**given).backends, of(**given).nvcc
+        of(**given).cxx, of(**given).backends, of(**given).nvcc
     assert said in str(error.value)
 
 
@@ -79,7 +79,7 @@ def test_a_compiler_of_c_is_refused(monkeypatch, given, take):
     """It would compile everything, and then link without C++'s library, with hundreds of errors."""
     monkeypatch.setattr(settings.shutil, "which", lambda name: name)
     with pytest.raises(Refused) as error:
-        of(CXX=given)
+        of(CXX=given).of("CXX")
     assert str(error.value) == f"CXX={given} cannot link C++: use {take}"
     assert of(CXX=take).cxx == take
 

@@ -1,0 +1,352 @@
+// Conversions and shifts in device code, with a GPU's rules where C++ has none. tools/cuda/casts.py writes these names.
+//
+//   (int)x               (int)(::cuda_host::GpuCast<int>)x
+//   k = x, int k = x     k = ::cuda_host::gpu_into<int> = x
+//   const int& k = x     const int& k = ::cuda_host::gpu_bound<int> = x
+//   f(x)                 f(::cuda_host::gpu_into<::cuda_host::gpu_takes<decltype(f), 0>> = x)
+//   k += x               k += ::cuda_host::gpu_onto<int> = x
+//   (float4*)p           (float4*)(::cuda_host::GpuPointer<float4*>)p
+//   a << n, a <<= n      a << ::cuda_host::gpu_shift << n, a <<= ::cuda_host::gpu_by<int> = n
+//
+// All keep the precedence of what they stand in, and leave types other than numbers alone. In cuda_host::in_loop they have
+// no branch, for loops that g++ vectorises.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <limits>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#define CAFFE_HOST_THROUGH inline __attribute__((always_inline, artificial)) constexpr
+
+// Convert a whole number to an integer type, with the nearest limit if it is out of range, as PTX's cvt does.
+template <typename Integer, typename Real>
+constexpr Integer caffe_saturated(Real x) {
+  using Limits = std::numeric_limits<Integer>;
+  if (x != x)
+    return sizeof(Real) == 4 && sizeof(Integer) == 4 ? Integer(0)
+                                                     : Integer(1ull << (8 * sizeof(Integer) - 1));
+  if (x < static_cast<Real>(Limits::min())) return Limits::min();
+  return x >= static_cast<Real>(Limits::max()) ? Limits::max() : static_cast<Integer>(x);
+}
+
+namespace cuda_host {
+// The type of an assignment's left side.
+template <typename T>
+using gpu_plain = std::remove_cv_t<std::remove_reference_t<T>>;
+template <typename T>
+constexpr bool is_number = std::is_arithmetic<gpu_plain<T>>::value || std::is_enum<gpu_plain<T>>::value;
+
+// float, double, and the types of two bytes that become a float.
+template <typename T, typename = void>
+struct IsHalf : std::false_type {};
+template <typename T>
+struct IsHalf<T, std::enable_if_t<std::is_class<T>::value && sizeof(T) == 2>>
+    : std::is_convertible<T, float> {};
+template <typename T>
+constexpr bool is_real = std::is_floating_point<T>::value || IsHalf<T>::value;
+template <typename T>
+constexpr bool is_whole = std::is_integral<T>::value && !std::is_same<gpu_plain<T>, bool>::value;
+// Does a conversion have a rule of a GPU's own?
+template <typename To, typename From>
+constexpr bool is_ruled = is_whole<gpu_plain<To>> && is_real<gpu_plain<From>>;
+
+// x86 gives the least integer where a number does not fit, and ARM what a GPU gives. The processor foresees the branch.
+struct WithBranch {
+  static constexpr int whole(float real) {
+    int near = static_cast<int>(real);
+    if (__builtin_expect(near == std::numeric_limits<int>::min(), 0))
+      near = real > 0 ? std::numeric_limits<int>::max() : real == real ? near : 0;
+    return near;
+  }
+};
+// Right too where the compiler knows the number: it then converts as a GPU does, and not as x86.
+struct WithoutBranch {
+  static constexpr int whole(float real) {
+    const int near = real >= 2147483648.0f ? std::numeric_limits<int>::max() : static_cast<int>(real);
+    return near & -static_cast<int>(real == real);
+  }
+};
+
+// A conversion as a C-style cast has it, but of a real number to an integer as a GPU does it: C++ leaves that undefined.
+template <typename To, typename Way, typename From>
+CAFFE_HOST_THROUGH To converted(From x) {
+  if constexpr (IsHalf<From>::value) {
+    return converted<To, Way>(static_cast<float>(x));
+  } else if constexpr (sizeof(To) < sizeof(int)) {  // the lower bits of 32
+    using Wide = std::conditional_t<std::is_signed<To>::value, int, unsigned int>;
+    return static_cast<To>(converted<Wide, Way>(x));
+  } else if constexpr (std::is_same<From, float>::value && std::is_same<To, int>::value) {
+    return Way::whole(x);
+  } else {
+    return caffe_saturated<To>(x);
+  }
+}
+template <typename To, typename Way, typename From>
+CAFFE_HOST_THROUGH To cast(From&& x) {
+  if constexpr (is_ruled<To, From>) {
+    return converted<To, Way>(static_cast<gpu_plain<From>>(x));
+  } else if constexpr (std::is_enum<To>::value && is_real<gpu_plain<From>>) {
+    return static_cast<To>(converted<std::underlying_type_t<To>, Way>(static_cast<gpu_plain<From>>(x)));
+  } else {
+    return (To) static_cast<From&&>(x);
+  }
+}
+
+// Stands between a cast's type and its operand, so that the cast finds what a GPU makes of it.
+template <typename To, typename Way>
+struct Between {
+  To value;
+  template <typename From, std::enable_if_t<is_number<From>, int> = 0>
+  CAFFE_HOST_THROUGH Between(From x) : value(cast<To, Way>(x)) {}
+  template <typename From, std::enable_if_t<!is_number<From>, int> = 0>
+  CAFFE_HOST_THROUGH Between(From&& x) : value(cast<To, Way>(static_cast<From&&>(x))) {}
+  CAFFE_HOST_THROUGH operator To() const { return static_cast<To>(value); }
+};
+
+// The right side of an assignment to a To.
+template <typename To, typename Way>
+struct Into {
+  template <typename From, std::enable_if_t<is_number<From>, int> = 0>
+  CAFFE_HOST_THROUGH auto operator=(From x) const {
+    if constexpr (is_ruled<To, From>)
+      return cast<gpu_plain<To>, Way>(x);
+    else
+      return x;
+  }
+  template <typename From, std::enable_if_t<!is_number<From>, int> = 0>
+  CAFFE_HOST_THROUGH decltype(auto) operator=(From&& x) const {
+    if constexpr (is_ruled<To, From>)
+      return cast<gpu_plain<To>, Way>(x);
+    else
+      return static_cast<From&&>(x);
+  }
+};
+
+// What a const To& is bound to: a number that must be converted, or what there is.
+template <typename To, typename Way>
+struct Bound {
+  template <typename From>
+  CAFFE_HOST_THROUGH auto operator=(From&& x) const -> std::conditional_t<
+      is_ruled<To, From>, gpu_plain<To>,
+      std::conditional_t<is_number<From> && std::is_rvalue_reference<From&&>::value, From, From&&>> {
+    if constexpr (is_ruled<To, From>)
+      return cast<gpu_plain<To>, Way>(x);
+    else
+      return static_cast<From&&>(x);
+  }
+};
+
+// What a function takes there, if it is the only one of its name; else void.
+template <size_t n, typename... Parameters>
+using Nth = typename std::tuple_element<n, std::tuple<Parameters..., void>>::type;
+template <typename F, size_t n, typename = void>
+struct Takes {
+  using type = void;
+};
+#define CAFFE_HOST_TAKES(type_of_function)                                           \
+  template <typename Result, typename Class, typename... Parameters, size_t n>       \
+  struct Takes<type_of_function, n, std::enable_if_t<(n < sizeof...(Parameters))>> { \
+    using type = Nth<n, Parameters...>;                                              \
+  };
+CAFFE_HOST_TAKES(Result (Class::*)(Parameters...))
+CAFFE_HOST_TAKES(Result (Class::*)(Parameters...) const)
+CAFFE_HOST_TAKES(Result (Class::*)(Parameters...) noexcept)
+CAFFE_HOST_TAKES(Result (Class::*)(Parameters...) const noexcept)
+#undef CAFFE_HOST_TAKES
+template <typename Result, typename... Parameters, size_t n>
+struct Takes<Result (*)(Parameters...), n, std::enable_if_t<(n < sizeof...(Parameters))>> {
+  using type = Nth<n, Parameters...>;
+};
+template <typename F, size_t n>
+struct Takes<F, n, std::void_t<decltype(&F::operator())>> : Takes<decltype(&F::operator()), n> {};
+// The parameter of a function, a pointer to one, or an object that is called.
+template <typename F, size_t n>
+using gpu_takes = gpu_plain<typename Takes<std::decay_t<F>, n>::type>;
+
+// The right side of k += x and the like: the sum is a real number, and the conversion comes last.
+template <typename Real, typename Way>
+struct Addend {
+  Real x;
+};
+template <typename To, typename Way>
+struct Onto {
+  template <typename From, std::enable_if_t<is_number<From>, int> = 0>
+  CAFFE_HOST_THROUGH auto operator=(From x) const {
+    if constexpr (is_ruled<To, From>)
+      return Addend<From, Way>{x};
+    else
+      return x;
+  }
+  template <typename From, std::enable_if_t<!is_number<From>, int> = 0>
+  CAFFE_HOST_THROUGH decltype(auto) operator=(From&& x) const {
+    if constexpr (is_ruled<To, From>)
+      return Addend<float, Way>{static_cast<float>(x)};
+    else
+      return static_cast<From&&>(x);
+  }
+};
+#define CAFFE_HOST_ONTO(sign, assignment)                                               \
+  template <typename To, typename Real, typename Way>                                   \
+  CAFFE_HOST_THROUGH To& operator assignment(To& to, Addend<Real, Way> addend) {        \
+    return to = cast<gpu_plain<To>, Way>(static_cast<gpu_plain<To>>(to) sign addend.x); \
+  }
+CAFFE_HOST_ONTO(+, +=)
+CAFFE_HOST_ONTO(-, -=)
+CAFFE_HOST_ONTO(*, *=)
+CAFFE_HOST_ONTO(/, /=)
+#undef CAFFE_HOST_ONTO
+
+// A shift by the width or more gives 0, or the sign, as PTX's shl and shr do. x86 takes the amount modulo the width.
+template <typename Whole, typename Amount>
+CAFFE_HOST_THROUGH Whole shifted_left(Whole x, Amount amount) {
+  const unsigned int bits = static_cast<unsigned int>(amount);
+  using Bits = std::make_unsigned_t<Whole>;
+  return bits < 8 * sizeof(Whole) ? static_cast<Whole>(static_cast<Bits>(x) << bits) : Whole(0);
+}
+template <typename Whole, typename Amount>
+CAFFE_HOST_THROUGH Whole shifted_right(Whole x, Amount amount) {
+  const unsigned int bits = static_cast<unsigned int>(amount), most = 8 * sizeof(Whole) - 1;
+  if constexpr (std::is_signed<Whole>::value)
+    return x >> (bits < most ? bits : most);
+  else
+    return bits <= most ? x >> bits : Whole(0);
+}
+
+// What is shifted: a number, promoted, or an object with operators of its own.
+template <typename T>
+struct Shifted {
+  T value;
+};
+struct Shift {};
+inline constexpr Shift gpu_shift{};
+template <typename T, typename = void>
+struct IsBits : std::false_type {};
+template <typename T>
+struct IsBits<T, std::void_t<decltype(+std::declval<const T&>())>>
+    : std::integral_constant<bool, is_number<T> && !is_real<T>> {};
+template <typename T>
+constexpr bool is_bits = IsBits<gpu_plain<T>>::value;
+
+#define CAFFE_HOST_SHIFT(sign, function)                                                      \
+  template <typename T, std::enable_if_t<is_bits<T>, int> = 0>                                \
+  CAFFE_HOST_THROUGH auto operator sign(T x, Shift) {                                         \
+    return Shifted<decltype(+x)>{+x};                                                         \
+  }                                                                                           \
+  template <typename T, std::enable_if_t<!is_bits<T>, int> = 0>                               \
+  CAFFE_HOST_THROUGH auto operator sign(T&& x, Shift) {                                       \
+    return Shifted<T&&>{static_cast<T&&>(x)};                                                 \
+  }                                                                                           \
+  template <typename T, typename Amount>                                                      \
+  CAFFE_HOST_THROUGH decltype(auto) operator sign(Shifted<T> shifted, const Amount& amount) { \
+    if constexpr (is_bits<T> && is_number<Amount>)                                            \
+      return function(shifted.value, amount);                                                 \
+    else                                                                                      \
+      return static_cast<T>(shifted.value) sign amount;                                       \
+  }
+CAFFE_HOST_SHIFT(<<, shifted_left)
+CAFFE_HOST_SHIFT(>>, shifted_right)
+#undef CAFFE_HOST_SHIFT
+
+// The right side of x <<= n.
+template <typename Amount>
+struct Bits {
+  Amount amount;
+};
+template <typename To>
+struct By {
+  template <typename Amount, std::enable_if_t<is_number<Amount>, int> = 0>
+  CAFFE_HOST_THROUGH auto operator=(Amount x) const {
+    if constexpr (is_bits<To>)
+      return Bits<Amount>{x};
+    else
+      return x;
+  }
+  template <typename Amount, std::enable_if_t<!is_number<Amount>, int> = 0>
+  CAFFE_HOST_THROUGH decltype(auto) operator=(Amount&& x) const {
+    return static_cast<Amount&&>(x);
+  }
+};
+template <typename To>
+inline constexpr By<To> gpu_by{};
+template <typename To, typename Amount>
+CAFFE_HOST_THROUGH To& operator<<=(To& to, Bits<Amount> bits) {
+  return to = static_cast<gpu_plain<To>>(shifted_left(+static_cast<gpu_plain<To>>(to), bits.amount));
+}
+template <typename To, typename Amount>
+CAFFE_HOST_THROUGH To& operator>>=(To& to, Bits<Amount> bits) {
+  return to = static_cast<gpu_plain<To>>(shifted_right(+static_cast<gpu_plain<To>>(to), bits.amount));
+}
+
+#define CAFFE_HOST_CONVERSIONS(Way)                                                  \
+  template <typename To>                                                             \
+  inline constexpr ::cuda_host::Bound<To, Way> gpu_bound{};                          \
+  template <typename To>                                                             \
+  using GpuCast = ::cuda_host::Between<To, Way>;                                     \
+  template <typename To>                                                             \
+  inline constexpr ::cuda_host::Into<To, Way> gpu_into{};                            \
+  template <typename To>                                                             \
+  inline constexpr ::cuda_host::Onto<To, Way> gpu_onto{};                            \
+  template <typename To, typename From, std::enable_if_t<is_number<From>, int> = 0>  \
+  CAFFE_HOST_THROUGH To gpu_to(From x) {                                             \
+    return ::cuda_host::cast<To, Way>(x);                                            \
+  }                                                                                  \
+  template <typename To, typename From, std::enable_if_t<!is_number<From>, int> = 0> \
+  CAFFE_HOST_THROUGH To gpu_to(From&& x) {                                           \
+    return ::cuda_host::cast<To, Way>(static_cast<From&&>(x));                       \
+  }
+CAFFE_HOST_CONVERSIONS(WithBranch)
+namespace in_loop {
+CAFFE_HOST_CONVERSIONS(WithoutBranch)
+}
+#undef CAFFE_HOST_CONVERSIONS
+
+// A GPU stops at an access that is not at a multiple of its type's alignment; the processor reads on. A cast of such an
+// address gives one where no memory is, so that an access, and nothing else, ends the kernel (src/host/host_signals.h).
+constexpr int kNoMemory = 42;  // the lowest of four bits of an address of which others are in use
+template <typename T, typename = void>
+struct AlignmentOf : std::integral_constant<size_t, 1> {};
+template <typename T>
+struct AlignmentOf<T, std::void_t<decltype(sizeof(T))>> : std::integral_constant<size_t, alignof(T)> {};
+template <typename To, typename From>
+CAFFE_HOST_THROUGH To gpu_pointer(From&& x) {
+  using Memory = std::remove_pointer_t<std::decay_t<From>>;
+  constexpr bool is_reference = std::is_lvalue_reference<To>::value;
+  using Seen = std::remove_pointer_t<std::remove_reference_t<To>>;
+  constexpr size_t own = std::is_function<Seen>::value ? 1 : AlignmentOf<Seen>::value;
+  constexpr size_t alignment = own < 16 ? own : 16;  // no access of a GPU is larger
+  if constexpr (alignment <= AlignmentOf<Memory>::value && !std::is_integral<std::decay_t<From>>::value) {
+    return (To)x;
+  } else if constexpr (is_reference) {
+    return *gpu_pointer<Seen*>(&x);
+  } else {
+    const To pointer = (To)x;
+    const uintptr_t address = reinterpret_cast<uintptr_t>(pointer);
+    return reinterpret_cast<To>(address ^ (address & (alignment - 1)) << kNoMemory);
+  }
+}
+// Stands between a cast's type and its operand.
+template <typename To>
+struct GpuPointer {
+  To value;
+  template <typename From>
+  CAFFE_HOST_THROUGH GpuPointer(From&& x) : value(gpu_pointer<To>(static_cast<From&&>(x))) {}
+  CAFFE_HOST_THROUGH operator To() const { return value; }
+};
+
+// An integer argument of CUDA's own functions.
+template <typename T>
+struct Given {
+  T value;
+  template <typename From, std::enable_if_t<is_number<From>, int> = 0>
+  CAFFE_HOST_THROUGH Given(From x) : value(cast<T, WithBranch>(x)) {}
+  template <typename From, std::enable_if_t<!is_number<From>, int> = 0>
+  CAFFE_HOST_THROUGH Given(const From& x) : value(cast<T, WithBranch>(x)) {}
+  CAFFE_HOST_THROUGH operator T() const { return value; }
+};
+template <typename T>
+using given = std::conditional_t<std::is_integral<T>::value, Given<T>, T>;
+}  // namespace cuda_host

@@ -1,0 +1,68 @@
+"""What a GPU refuses and a processor does not: accesses that are not aligned, much static shared memory."""
+
+import pytest
+import torch
+
+from cuffi import CaffeRuntimeError, load_inline
+
+ONE_BLOCK = {"grid_x": 1, "grid_y": 1, "grid_z": 1, "block_x": 32, "block_y": 1, "block_z": 1}
+# Each kernel reads element `at + 4 * i`, by memory that must be aligned as a larger type is.
+WAYS = {
+    "cast": "y[i] = ((const float4*)(x + at))[i].x;",
+    "element": "y[i] = (*(const float4*)&x[at + 4 * i]).x;",
+    "reinterpret": "y[i] = reinterpret_cast<const float4*>(x + at)[i].x;",
+    "reference": "y[i] = reinterpret_cast<const float4&>(x[at + 4 * i]).x;",
+    "macro": "y[i] = FETCH4(x[at + 4 * i]).x;",
+    "template": "y[i] = first<float4>(x + at + 4 * i);",
+    "pointer": "const float2* p = (const float2*)(x + at); y[i] = p[2 * i].x;",
+    "write": "float4 v = {x[at + 4 * i], 0, 0, 0}; *(float4*)(y + 4 * i + at) = v;",
+    "nobody reads": "const float4* p = (const float4*)(x + at); y[i] = (size_t)p & 15 ? x[at + 4 * i] : p[i].x;",
+}
+TEXT = """
+#define FETCH4(p) (reinterpret_cast<const float4*>(&(p))[0])
+template <typename V> __device__ float first(const float* p) { return reinterpret_cast<const V*>(p)->x; }
+""" + "".join(
+    f"""
+__global__ void way_{k}(float* y, const float* x, int at) {{ const int i = threadIdx.x; {way} }}
+__global__ void way_{k}_waits(float* y, const float* x, int at) {{ const int i = threadIdx.x; __syncwarp(); {way} }}
+"""
+    for k, way in enumerate(WAYS.values())
+)
+
+
+@pytest.mark.parametrize("waits", ["", "_waits"])
+@pytest.mark.parametrize("way", WAYS)
+def test_an_access_that_a_gpu_stops_at(cache, way, waits):
+    m = load_inline("alignment", TEXT, backends="host")
+    kernel = getattr(m, f"alignment_way_{list(WAYS).index(way)}{waits}")
+    x, y = torch.arange(256.0), torch.zeros(256)
+    kernel(y, x, 8, **ONE_BLOCK)
+    read = y[8:136:4] if way == "write" else y[:32]
+    assert read.tolist() == [8.0 + 4 * i for i in range(32)]
+    if way == "nobody reads":
+        kernel(y, x, 1, **ONE_BLOCK)
+        assert y[:32].tolist() == [1.0 + 4 * i for i in range(32)]
+    else:
+        with pytest.raises(CaffeRuntimeError, match="no multiple of the type's alignment; a GPU stops there"):
+            kernel(y, x, 1, **ONE_BLOCK)
+
+
+@pytest.mark.parametrize(
+    "variables, fits",
+    [
+        ("__shared__ float s[12288];", True),
+        ("__shared__ float s[12289];", False),
+        ("__shared__ float s[6144]; __shared__ float t[6144];", True),
+        ("__shared__ float s[6144], t[6145];", False),
+        ("__shared__ float s[6144]; if (n) { __shared__ float t[6144][2]; t[0][0] = 1; }", False),
+        ("if (n) { __shared__ float s[9000]; s[0] = 1; } else { __shared__ char t[9000]; t[0] = 1; }", True),
+        ("extern __shared__ float s[]; s[0] = 1;", True),
+    ],
+)
+def test_static_shared_memory(cache, variables, fits):
+    text = f"\n__global__ void k(int n) {{\n  {variables}\n}}\n"
+    if fits:
+        load_inline("much", text, backends="host")
+    else:
+        with pytest.raises(CaffeRuntimeError, match=r"much\.cu:3.*more than 48 KiB of static shared memory"):
+            load_inline("much", text, backends="host")

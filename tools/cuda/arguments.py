@@ -1,0 +1,118 @@
+"""Find the arguments by which a call may convert a real number to an integer.
+
+    f(x), where f takes an int   f(::cuda_host::gpu_into<int> = x)
+    op(x), of an object          op(::cuda_host::gpu_into<::cuda_host::gpu_takes<decltype(op), 0>> = x)
+
+The files' own functions are known by their heads. Of several with one name, all that fit must take the same type there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .casts import Edit
+from .number_types import Signature, text_of
+from .outline import skip_angles, split_commas
+from .sides import Sides, opening_angle
+
+
+class Arguments(Sides):
+    """The arguments of calls."""
+
+    def edits(self) -> Iterator[Edit]:
+        tokens = self.tokens
+        for i in range(self.first, self.last - 1):
+            if tokens[i].kind == "name":
+                yield from self._call(i)
+            elif tokens[i].text == ")" and tokens[i + 1].text == "(":
+                yield from self._called(i)
+
+    def _call(self, at: int) -> Iterator[Edit]:
+        """The arguments of a function of the files, or of an object that is called, where `at` is its name."""
+        tokens, names = self.tokens, self.names
+        signatures = names.types.signatures.get(tokens[at].text, [])
+        opening, given = at + 1, list[str]()
+        is_object = names.is_variable(tokens[at].text) and tokens[at - 1].text not in (".", "->", "::")
+        if not signatures and not is_object:
+            return
+        if tokens[opening].text == "<":
+            after = skip_angles(tokens, self.partner, opening, self.last)
+            given = [
+                text_of(tokens[a:b]) for a, b in split_commas(tokens, self.partner, opening + 1, after - 1)
+            ]
+            opening = after
+        elif tokens[opening].kind == "name" and tokens[at].text in names.types.classes:
+            opening += 1
+        if opening >= self.last or tokens[opening].text not in ("(", "{"):
+            return
+        if is_object:
+            if tokens[opening].text == "(" and not self.ends_operand(at - 1):
+                yield from self._arguments(opening, lambda k: self._takes(at, opening, k))
+            return
+        count = len(list(split_commas(tokens, self.partner, opening + 1, self.partner.get(opening, opening))))
+        fitting = [s for s in signatures if len(s.takes) >= count and not s.is_pack]
+        is_own = tokens[at - 1].text not in (".", "->", "::")
+        scopes = [s.scope for s in signatures]
+        alone = len(set(scopes)) == len(scopes) and () not in scopes  # in its class
+        alone = alone and not any(s.templates or s.is_pack for s in signatures)
+
+        def taken(k: int) -> str | None:
+            every = {self._taken(s, k, given, is_own) for s in fitting}
+            one = every.pop() if len(every) == 1 else None
+            unclear = any(
+                s.takes[k].split()[-1] in s.of_class or self.names.types.may_be_whole(s.takes[k])
+                for s in fitting
+            )
+            return self._of_member(at, opening, k) if one is None and alone and unclear else one
+
+        yield from self._arguments(opening, taken)
+
+    def _called(self, close: int) -> Iterator[Edit]:
+        """`To<int>()(x)`, where `close` ends the callee."""
+        tokens, start = self.tokens, self.partner.get(close, close) - 1
+        if start != close - 2 or start < self.first:
+            return
+        if tokens[start].text == ">":
+            start = opening_angle(tokens, self.first, start) - 1
+        if tokens[start].kind == "name" and not self.ends_operand(start - 1):
+            yield from self._arguments(close + 1, lambda k: self._takes(start, close + 1, k))
+
+    def _arguments(self, opening: int, taken) -> Iterator[Edit]:
+        tokens, close = self.tokens, self.partner.get(opening, opening)
+        for k, (begin, end) in enumerate(split_commas(tokens, self.partner, opening + 1, close)):
+            one = None if self.is_clear(begin, end) else taken(k)
+            if one:
+                yield tokens[begin].start, tokens[begin].start, f"{self.space}gpu_into<{one}> = "
+
+    def _takes(self, start: int, end: int, k: int) -> str:
+        return f"::cuda_host::gpu_takes<decltype({text_of(self.tokens[start:end])}), {k}>"
+
+    def _of_member(self, at: int, opening: int, k: int) -> str | None:
+        """What `object.set(x)` takes, where a class's template decides it."""
+        tokens, sign = self.tokens, self.tokens[at - 1].text
+        start = self.left(at - 1) if sign in (".", "->") and opening == at + 1 else None
+        if sign == "::" and opening == at + 1:
+            start = self.left(opening)
+            if start is None:
+                return None
+            return f"::cuda_host::gpu_takes<decltype(&{text_of(tokens[start:opening])}), {k}>"
+        if start is None:
+            return None
+        text = text_of(tokens[start : at - 1])
+        owner = f"::cuda_host::gpu_plain<decltype({text if sign == '.' else f'*({text})'})>"
+        return f"::cuda_host::gpu_takes<decltype(&{owner}::{tokens[at].text}), {k}>"
+
+    def _taken(self, signature: Signature, k: int, given: list[str], is_own: bool) -> str | None:
+        """The integer type that a function takes there."""
+        text = signature.takes[k]
+        if "const" in text.split():
+            text = text.removesuffix("&").strip()
+        word = text.removeprefix("const ").removesuffix(" const")
+        if word in signature.of_class and word in self.names.templates and is_own:
+            return word
+        if word in signature.templates:
+            place = signature.templates.index(word)
+            return (
+                given[place] if place < len(given) and self.names.types.may_be_whole(given[place]) else None
+            )
+        return self.names.types.whole(text)

@@ -1,0 +1,246 @@
+"""Find where device code may convert a real number to an integer without a cast, and say what it converts by.
+
+    int k = x, T k(x), k = x    int k = ::cuda_host::gpu_into<int> = x
+    k += x                      k += ::cuda_host::gpu_onto<...> = x
+    k <<= n                     k <<= ::cuda_host::gpu_by<...> = n
+    return x                    return ::cuda_host::gpu_into<int> = x
+    int2 k = {x, y}             int2 k = {::cuda_host::gpu_into<int> = x, ...}
+
+C++ knows the types (include/host/cuda_convert.h), so nothing changes where no real number becomes an integer. Left out
+is what is surely none: a left side of real numbers, a right side of integers. If it is unclear what stands left of a
+sign, nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .casts import Edit
+from .lexer import Token
+from .number_types import KEYWORDS, QUALIFIERS, SIZES, VECTORS, Types, text_of, type_at
+from .outline import Function, split_commas
+from .shifts import is_small
+from .sides import UNARY, Sides, opening_angle
+from .source import Source
+from .tokens import position_from
+
+ARITHMETIC = {"+=", "-=", "*=", "/="}
+SHIFTS = {"<<=", ">>="}
+NOT_LEFT = {"using", "namespace", "typename", "class", "operator", "enum", "struct"}
+
+
+class Assignments(Sides):
+    """Of the tokens [first, last) of a function, or of a macro's text."""
+
+    def edits(self, result: str | None, in_macro: bool = False) -> Iterator[Edit]:
+        """
+        Args:
+            result: the type that the function returns, or None if it is no integer.
+        """
+        tokens, results, inside = self.tokens, [(self.last, result)], []
+        for i in range(self.first, self.last):
+            text = tokens[i].text
+            while results and i >= results[-1][0]:
+                results.pop()
+            while inside and i >= inside[-1][1]:
+                inside.pop()
+            if text in ("[", "{", "(") and i in self.partner:
+                inside.append((self._kind(i), self.partner[i]))
+                if text == "{" and inside[-1][0] == "lambda":
+                    results.append((self.partner[i], self._result_of_lambda(i)))
+            kind = inside[-1][0] if inside else ""
+            if text == "=" and kind not in ("[", "enum"):
+                yield from self._assignment(i, in_macro)
+            elif text in ARITHMETIC:
+                yield from self._compound(i, "onto")
+            elif text in SHIFTS and not (is_small(tokens[i + 1]) and tokens[i + 2].text in (";", ")", ",")):
+                yield from self._compound(i, "by")
+            elif text == "return" and not in_macro and results and results[-1][1]:
+                yield from self._return(i, results[-1][1])
+            elif (
+                tokens[i].kind == "name"
+                and not in_macro
+                and i + 1 < self.last
+                and tokens[i + 1].text in ("(", "{")
+            ):
+                yield from self._direct(i)
+
+    def _kind(self, opening: int) -> str:
+        """What these brackets are: of a lambda, of an enum, or only their sign."""
+        tokens = self.tokens
+        if tokens[opening].text != "{":
+            return tokens[opening].text
+        at = opening - 1
+        while at > self.first and tokens[at].text not in (";", "{", "}", "(", ",", "=", ")", "]"):
+            at -= 1
+        head = {t.text for t in tokens[at:opening]}
+        if "enum" in head:
+            return "enum"
+        if tokens[at].text == ")" and tokens[self.partner.get(at, at) - 1].text == "]":
+            return "lambda"
+        return "lambda" if tokens[at].text == "]" and at == opening - 1 else "{"
+
+    def _result_of_lambda(self, opening: int) -> str | None:
+        tokens, at = self.tokens, opening - 1
+        while at > self.first and tokens[at].text not in ("->", ")", "]"):
+            at -= 1
+        text = text_of(tokens[at + 1 : opening])
+        return text if tokens[at].text == "->" and self.names.types.may_be_whole(text) else None
+
+    def _target(self, sign: int, start: int, is_list: bool) -> str | None:
+        """The type of the left side, as C++ finds it; None if nothing should be written."""
+        tokens = self.tokens
+        before = tokens[start - 1].text if start else ""
+        begin = self.statement(start)
+        found = type_at(tokens, self.partner, begin, start + 1)
+        plain = sign - start == 1 or (is_list and tokens[start + 1].text == "[")
+        if before in NOT_LEFT or any(t.text in ("auto", "using") for t in tokens[begin:start]):
+            return None
+        declares = found is not None and self.is_declaration(begin, found[1])
+        if declares and (self.ends_operand(start - 1) or before == "," or before in UNARY | {"&&"}):
+            assert found is not None
+            is_bound = before == "&" and any(t.text == "const" for t in tokens[begin:start])
+            if is_bound and plain and self.names.types.may_be_whole(found[0]):
+                return "&" + found[0]
+            if not plain or before in UNARY | {"&&"}:
+                return None
+            return found[0] if is_list or self.names.types.may_be_whole(found[0]) else None
+        if self.ends_operand(start - 1) or before in ("*", "&", "&&", "::", ".", "->"):
+            return None
+        return self.type_of(start, sign)
+
+    def _assignment(self, sign: int, in_macro: bool) -> Iterator[Edit]:
+        tokens, after = self.tokens, sign + 1
+        if after >= self.last or tokens[sign - 1].text == "operator":
+            return
+        end = self.end(after)
+        if in_macro and (end >= self.last or tokens[end].text != ";"):
+            return
+        start = self.left(sign)
+        if start is None:
+            return
+        is_list = tokens[after].text == "{"
+        if self.is_clear(after, end) and not is_list:
+            return
+        target = self._target(sign, start, is_list)
+        if target is None:
+            return
+        if is_list:
+            if not target.startswith("::cuda_host"):
+                yield from self._list(after, target)
+        elif target.startswith("&"):
+            yield tokens[sign].end, tokens[sign].end, f" {self.space}gpu_bound<{target[1:]}> ="
+        elif not in_macro or target.startswith("::cuda_host"):
+            yield tokens[sign].end, tokens[sign].end, f" {self.space}gpu_into<{target}> ="
+
+    def _compound(self, sign: int, name: str) -> Iterator[Edit]:
+        tokens, start = self.tokens, self.left(sign)
+        if start is None or self.ends_operand(start - 1) or tokens[start - 1].text in (".", "->", "::"):
+            return
+        if name == "onto" and self.is_clear(sign + 1, self.end(sign + 1)):
+            return
+        target = self.type_of(start, sign)
+        if target is not None:
+            space = self.space if name == "onto" else "::cuda_host::"
+            yield tokens[sign].end, tokens[sign].end, f" {space}gpu_{name}<{target}> ="
+
+    def _return(self, at: int, result: str) -> Iterator[Edit]:
+        tokens, end = self.tokens, self.end(at + 1)
+        if tokens[at + 1].text == "{":
+            yield from self._list(at + 1, result)
+        elif end < self.last and tokens[end].text == ";" and not self.is_clear(at + 1, end):
+            yield tokens[at].end, tokens[at].end, f" {self.space}gpu_into<{result}> ="
+
+    def _list(self, opening: int, target: str) -> Iterator[Edit]:
+        """`{x, y}` of integers, or of a plain struct."""
+        close = self.partner.get(opening)
+        if close is None:
+            return
+        parts = list(split_commas(self.tokens, self.partner, opening + 1, close))
+        name = target.split("<")[0].split("::")[-1].strip()
+        fields = self.names.types.fields.get(name)
+        for k, (begin, end) in enumerate(parts):
+            if self.tokens[begin].text == "{":
+                if fields is None:
+                    yield from self._list(begin, target)
+                continue
+            of = target
+            if fields is not None:
+                of = f"::cuda_host::gpu_plain<decltype({target}::{fields[k]})>" if k < len(fields) else ""
+            elif name in VECTORS:
+                of = VECTORS[name]
+            elif not self.names.types.may_be_whole(target):
+                return
+            if of and not self.is_clear(begin, end) and self.tokens[begin].text != ".":
+                start = self.tokens[begin].start
+                yield start, start, f"{self.space}gpu_into<{of}> = "
+
+    def _direct(self, at: int) -> Iterator[Edit]:
+        """`int k(x)`, `int k{x}`, `int k[]{x}`, `Cell{x}`, where `at` is k or Cell."""
+        tokens, opening = self.tokens, at + 1
+        close = self.partner.get(opening)
+        if close is None or tokens[at].text in KEYWORDS or close >= self.last:
+            return
+        is_list = tokens[opening].text == "{"
+        if is_list and (tokens[at].text in self.names.types.fields or tokens[at].text in VECTORS):
+            if tokens[at - 1].text not in ("struct", "class", "union", "enum"):
+                yield from self._list(opening, tokens[at].text)
+            return
+        begin = self.statement(at)
+        found = type_at(tokens, self.partner, begin, at + 1)
+        if found is None or found[1] != at or tokens[close + 1].text not in (";", ","):
+            return
+        if not self.is_declaration(begin, at) or "auto" in found[0]:
+            return
+        if is_list:
+            yield from self._list(opening, found[0])
+        elif self.names.types.may_be_whole(found[0]) and not self.is_clear(opening + 1, close):
+            one = len(list(split_commas(tokens, self.partner, opening + 1, close))) == 1
+            if one and type_at(tokens, self.partner, opening + 1, close) is None:
+                yield tokens[opening].end, tokens[opening].end, f"{self.space}gpu_into<{found[0]}> = "
+
+
+def result_of(source: Source, function: Function, types: Types) -> str | None:
+    """The type that a function returns, or None if it is certainly no integer."""
+    tokens = source.lexed.tokens
+    at, head, body = (position_from(tokens, offset) for offset in (function.at, function.head, function.body))
+    arrows = [i for i in range(at, body) if tokens[i].text == "->"]
+    if function.is_kernel or any(
+        t.text in ("struct", "class") for t in tokens[body : position_from(tokens, function.end)]
+    ):
+        return None
+    if arrows:
+        text = text_of(tokens[arrows[-1] + 1 : body])
+    elif any(t.text == "operator" for t in tokens[max(head, at - 4) : at + 1]) and tokens[at + 1].text != "=":
+        first = next(i for i in range(at, head - 1, -1) if tokens[i].text == "operator") + 1
+        last = next(i for i in range(at, body) if tokens[i].text == "(")
+        converts = first < last and tokens[first].kind == "name"  # operator int()
+        text = text_of(tokens[first:last]) if converts else _before(tokens, head, at)
+    else:
+        text = _before(tokens, head, at)
+    is_type = text and text not in types.device_words | QUALIFIERS
+    return text if is_type and types.may_be_whole(text) else None
+
+
+def _before(tokens: list[Token], head: int, at: int) -> str:
+    """The type before a function's name."""
+    while at > head and tokens[at - 1].text == "::":  # Scope<T>::name
+        at -= 2
+        if tokens[at].text == ">":
+            at = opening_angle(tokens, head, at) - 1
+    end = at
+    while at > head and tokens[at - 1].text in SIZES | {"const"}:
+        at -= 1
+    if at < end:
+        return text_of([t for t in tokens[at:end] if t.text != "const"])
+    if at > head and tokens[at - 1].text == ">":
+        at = opening_angle(tokens, head, at - 1)
+    if at > head and tokens[at - 1].kind == "name":
+        at -= 1
+        while at - 1 > head and tokens[at - 1].text == "::":
+            at -= 2
+            if tokens[at].text == ">":
+                at = opening_angle(tokens, head, at) - 1
+        if tokens[at - 1].text == "typename" and at > head:
+            at -= 1
+    return text_of(tokens[at:end])

@@ -1,0 +1,111 @@
+"""The edits by which conversions and shifts of device code follow a GPU's rules.
+
+casts.py, assignments.py, arguments.py and shifts.py find them; number_types.py knows what names mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .arguments import Arguments
+from .assignments import Assignments, result_of
+from .casts import Edit, casts
+from .conditions import Directive
+from .lexer import Lexed
+from .number_types import Names, Types
+from .outline import Function
+from .shifts import shifts
+from .source import Source
+from .tokens import macro_body, match_brackets, position_from
+
+EVERYWHERE, IN_LOOP = "::cuda_host::", "::cuda_host::in_loop::"
+
+
+def of_function(source: Source, function: Function, types: Types, in_loop: bool) -> Iterator[Edit]:
+    """The edits of a function for devices, with a constructor's initialisers; of another one, of lambdas for devices.
+
+    Args:
+        in_loop: g++ may vectorise it.
+    """
+    tokens, partner, space = source.lexed.tokens, source.lexed.partner, IN_LOOP if in_loop else EVERYWHERE
+    first, last = position_from(tokens, function.body) + 1, position_from(tokens, function.end - 1)
+    names, result = Names(types, source, function), result_of(source, function, types)
+    if not types.is_for_devices(function):
+        for begin, end in _lambdas(source, first, last, types):
+            yield from casts(tokens, partner, begin, end, names, space)
+            yield from Assignments(tokens, partner, begin, end, names, space).edits(None)
+            yield from Arguments(tokens, partner, begin, end, names, space).edits()
+            yield from shifts(tokens, begin, end)
+        return
+    yield from casts(tokens, partner, first, last, names, space)
+    yield from Assignments(tokens, partner, first, last, names, space).edits(result)
+    yield from Arguments(tokens, partner, first, last, names, space).edits()
+    yield from shifts(tokens, first, last)
+    if function.member or function.scope:
+        yield from _initialisers(source, function, names)
+
+
+def of_macro(macro: Directive, types: Types) -> Iterator[Edit]:
+    """The edits of a macro's text. One that the preprocessor computes with stays as it is."""
+    body = macro_body(macro)
+    if not body or macro.tokens[0].text in types.in_conditions:
+        return
+    partner, names = match_brackets(body), Names(types)
+    names.templates |= types.types_of_macro(macro)
+    yield from casts(body, partner, 0, len(body), names)
+    yield from Assignments(body, partner, 0, len(body), names, EVERYWHERE).edits(None, in_macro=True)
+    yield from shifts(body, 0, len(body))
+
+
+def of_text(text: str, types: Types, in_loop: bool) -> str:
+    """Text of device code that was copied, with its casts and shifts converted."""
+    lexed = Lexed(text)
+    tokens, space = lexed.tokens, IN_LOOP if in_loop else EVERYWHERE
+    edits = [
+        *casts(tokens, lexed.partner, 0, len(tokens), Names(types), space),
+        *shifts(tokens, 0, len(tokens)),
+    ]
+    for start, end, new in sorted(edits, key=lambda edit: edit[:2], reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _lambdas(source: Source, first: int, last: int, types: Types) -> Iterator[tuple[int, int]]:
+    """The bodies of `[=] __device__ (int i) {...}` between two tokens."""
+    tokens, partner = source.lexed.tokens, source.lexed.partner
+    for i in range(first, last):
+        if tokens[i].text in types.device_words and tokens[i].kind == "name":
+            while i < last and tokens[i].text not in ("{", ";"):
+                i = partner.get(i, i) + 1 if tokens[i].text == "(" else i + 1
+            if i < last and tokens[i].text == "{" and i in partner:
+                yield i + 1, partner[i]
+
+
+def _initialisers(source: Source, function: Function, names: Names) -> Iterator[Edit]:
+    """`Cell(float x) : a(x), b{x} {}`: members are known by their declaration in the class."""
+    tokens, partner = source.lexed.tokens, source.lexed.partner
+    at, body = position_from(tokens, function.at), position_from(tokens, function.body)
+    members = set[str]()
+    for opening, close in source.classes.get(function.scope or tokens[at].text, []):
+        inside = range(opening, close)
+        members |= {
+            tokens[i].text
+            for i in inside
+            if tokens[i].kind == "name" and tokens[i + 1].text in (";", ",", "=", "{")
+        }
+    while at < body and tokens[at].text != ":":
+        at = partner.get(at, at) + 1 if tokens[at].text == "(" else at + 1
+    for i in range(at, body - 1):
+        if (
+            tokens[i].text in members
+            and tokens[i + 1].text in ("(", "{")
+            and tokens[i - 1].text in (":", ",")
+        ):
+            close = partner.get(i + 1, i + 2)
+            if close > i + 2 and not names.are_whole(tokens[i + 2 : close]):
+                place = tokens[i + 1].end
+                yield (
+                    place,
+                    place,
+                    f"::cuda_host::gpu_into<::cuda_host::gpu_plain<decltype({tokens[i].text})>> = ",
+                )

@@ -1,0 +1,283 @@
+"""Calls of functions in which threads meet, such as warpReduceSum(v), replaced by these functions' own text.
+
+    m = warpReduceSum(v) / n;      float caffe_in1; { float caffe_in1_v = (v); ...; caffe_in1 = (caffe_in1_v); }
+                                   m = caffe_in1 / n;
+
+Then warps.py sees one text. All of it stands on the line of the call. Names of the function get a prefix, and the names
+of its template's types and numbers become what they are in this call. A call in an unusual place, or a function of an
+unusual form, stays as it is: then the kernel's threads run on fibres.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .body import Body, declarators, walk
+from .launches import parse
+from .outline import Function, skip_angles, split_commas
+from .source import Source
+from .tokens import position_from
+from .unit_names import type_words
+
+HEAD = "void f()"
+MOST = 16  # calls in one kernel
+WORDS = {
+    "__device__",
+    "__host__",
+    "__forceinline__",
+    "__inline__",
+    "inline",
+    "static",
+    "constexpr",
+    "__noinline__",
+}
+STATEMENTS = {"expression_statement", "declaration"}
+# What may stand between a call and its statement: all of it is done once.
+WITHIN = {
+    "binary_expression",
+    "unary_expression",
+    "parenthesized_expression",
+    "argument_list",
+    "call_expression",
+}
+WITHIN |= {"cast_expression", "init_declarator", "assignment_expression", "subscript_argument_list"}
+WITHIN |= {"subscript_expression", "template_function"}
+
+
+class _Unknown(Exception):
+    """The call stays as it is."""
+
+
+class Meeting(NamedTuple):
+    """A function in which threads meet."""
+
+    source: Source
+    function: Function
+
+    @property
+    def name(self) -> str:
+        return self.function.name
+
+    def head(self) -> list:
+        tokens = self.source.lexed.tokens
+        return tokens[position_from(tokens, self.function.head) : position_from(tokens, self.function.at)]
+
+    def template(self) -> list[tuple[str, str, str]]:
+        """(type or number, name, default) of each template parameter."""
+        tokens = self.head()
+        if not tokens or tokens[0].text != "template":
+            return []
+        end = skip_angles(tokens, {}, 1, len(tokens))
+        found = []
+        for first, last in split_commas(tokens, {}, 2, end - 1):
+            part = [token.text for token in tokens[first:last]]
+            stop = part.index("=") if "=" in part else len(part)
+            if stop < 2 or not part[stop - 1].isidentifier() or "." in "".join(part):
+                raise _Unknown
+            kind = "type" if part[0] in ("typename", "class") else "number"
+            found.append((kind, part[stop - 1], " ".join(part[stop + 1 :])))
+        return found
+
+    def returns(self) -> str:
+        tokens = self.head()
+        first = skip_angles(tokens, {}, 1, len(tokens)) if tokens and tokens[0].text == "template" else 0
+        return " ".join(token.text for token in tokens[first:] if token.text not in WORDS)
+
+
+class Expanding:
+    """A kernel's body, with the calls replaced."""
+
+    def __init__(self, source: Source, function: Function, meetings: dict[str, Meeting]):
+        self.source, self.function, self.meetings = source, function, meetings
+        self.number = 0
+
+    def body(self) -> str:
+        """The new text of the body, between its braces; it has as many lines."""
+        text = self.source.text[self.function.body : self.function.end]
+        for _ in range(MOST):
+            call = self._next(text)
+            if call is None:
+                break
+            text = self._replaced(text, call)
+        return text
+
+    def _next(self, text: str):
+        """The first call of such a function that has no other one within it."""
+        if not text.isascii():
+            raise _Unknown
+        tree = parse(HEAD + text)
+        if tree.has_error:
+            raise _Unknown
+        self.tree = tree
+        found = [node for node in walk(tree) if node.type == "call_expression" and self._name(node, text)]
+        return min(found, key=lambda node: (node.end_byte, -node.start_byte), default=None)
+
+    def _name(self, call, text: str) -> str:
+        callee = call.named_children[0]
+        inner = callee.child_by_field_name("name") if callee.type == "template_function" else callee
+        name = self._of(inner, text)
+        return name if inner.type == "identifier" and name in self.meetings else ""
+
+    @staticmethod
+    def _of(node, text: str) -> str:
+        return text[node.start_byte - len(HEAD) : node.end_byte - len(HEAD)]
+
+    def _replaced(self, text: str, call) -> str:
+        meeting = self.meetings[self._name(call, text)]
+        statement = call
+        while statement.type not in STATEMENTS:
+            if statement.type not in WITHIN:
+                raise _Unknown
+            if statement.type == "binary_expression" and statement.child_by_field_name("operator").type in (
+                "&&",
+                "||",
+            ):
+                raise _Unknown
+            statement = statement.parent
+        arguments = [self._of(n, text) for n in call.child_by_field_name("arguments").named_children]
+        self.number += 1
+        result = f"caffe_in{self.number}"
+        inlined, is_void = self._inlined(
+            meeting, arguments, self._given(call, meeting, arguments, text), result
+        )
+        start, end = statement.start_byte - len(HEAD), statement.end_byte - len(HEAD)
+        first, last = call.start_byte - len(HEAD), call.end_byte - len(HEAD)
+        lines = "\n" * text.count("\n", first, last)
+        if is_void:
+            if text[start:end].strip() != text[first:last] + ";":
+                raise _Unknown
+            return text[:start] + inlined + lines + text[end:]
+        changed = text[start:first] + result + lines + text[last:end]
+        if statement.parent.type != "compound_statement":
+            if statement.type == "declaration":
+                raise _Unknown
+            return text[:start] + "{ " + inlined + changed + " }" + text[end:]
+        return text[:start] + inlined + changed + text[end:]
+
+    def _given(self, call, meeting: Meeting, arguments: list[str], text: str) -> dict[str, str]:
+        """What the names of the template stand for in a call."""
+        names, given = meeting.template(), []
+        callee = call.named_children[0]
+        if callee.type == "template_function":
+            given = [self._of(n, text) for n in callee.child_by_field_name("arguments").named_children]
+        found = dict(zip((name for _, name, _ in names), given, strict=False))
+        for kind, name, default in names:
+            if name in found:
+                continue
+            deduced = self._deduced(name, meeting, arguments, text) if kind == "type" else ""
+            if not (deduced or default):
+                raise _Unknown
+            found[name] = deduced or default
+        return found
+
+    def _deduced(self, name: str, meeting: Meeting, arguments: list[str], text: str) -> str:
+        for parameter, argument in zip(meeting.function.parameters, arguments, strict=False):
+            words = [w for w in type_words(parameter.type) if w not in ("const", "__restrict__", "&")]
+            if name not in words:
+                continue
+            if words[0] != name or set(words[1:]) - {"*"}:
+                raise _Unknown
+            kind = self._type_of(argument, text)
+            stars = words.count("*")
+            return kind[: len(kind) - stars].strip() if stars and kind.endswith("*" * stars) else kind
+        return ""
+
+    def _type_of(self, argument: str, text: str) -> str:
+        """The type of a variable of the body."""
+        if not argument.strip().isidentifier():
+            raise _Unknown
+        found = {
+            " ".join(p.type.replace("const", "").split())
+            for p in self.function.parameters
+            if p.name == argument
+        }
+        for declaration in (node for node in walk(self.tree) if node.type == "declaration"):
+            for declarator, name, _ in declarators(declaration):
+                if name is None or self._of(name, text) != argument:
+                    continue
+                before = text[declaration.start_byte - len(HEAD) : declarator.start_byte - len(HEAD)]
+                inner = (
+                    declarator.child_by_field_name("declarator")
+                    if declarator.type == "init_declarator"
+                    else declarator
+                )
+                if declaration.children_by_field_name("declarator")[0] != declarator:
+                    first = declaration.children_by_field_name("declarator")[0]
+                    before = text[declaration.start_byte - len(HEAD) : first.start_byte - len(HEAD)]
+                suffix = {"identifier": "", "array_declarator": "*", "pointer_declarator": "*"}.get(
+                    inner.type
+                )
+                if suffix is None:
+                    raise _Unknown
+                found.add(" ".join(w for w in before.split() if w not in ("const", "__shared__")) + suffix)
+        if len(found) != 1 or "auto" in next(iter(found)).split():
+            raise _Unknown
+        return found.pop()
+
+    def _inlined(
+        self, meeting: Meeting, arguments: list[str], given: dict[str, str], result: str
+    ) -> tuple[str, bool]:
+        """The function's text for these arguments, and whether it returns nothing."""
+        function, source = meeting.function, meeting.source
+        directives = (*source.lexed.directives, *source.lexed.conditions)
+        if any(function.body < d.start < function.end and d.word != "pragma" for d in directives):
+            raise _Unknown
+        if len(arguments) != len(function.parameters):
+            raise _Unknown
+        body = Body(source, function)
+        returned = [node for node in walk(body.root) if node.type == "return_statement"]
+        kind = self._with(meeting.returns(), given)
+        is_void = kind == "void"
+        last = body.root.named_children[-1] if body.root.named_children else None
+        wanted = [] if is_void else [last]
+        if body.tree.has_error or returned != wanted or "auto" in kind.split():
+            raise _Unknown
+        names = {
+            body.of(name)
+            for d in walk(body.root)
+            if d.type == "declaration"
+            for _, name, _ in declarators(d)
+            if name
+        }
+        renamed = {name: f"{result}_{name}" for name in names}
+        texts = [] if is_void else [f"{kind} {result}; "]
+        texts.append("{ ")
+        for parameter, argument in zip(function.parameters, arguments, strict=True):
+            if "&" in parameter.type and "const" not in parameter.type.split():
+                if not argument.strip().isidentifier():
+                    raise _Unknown
+                renamed[parameter.name] = argument.strip()
+                continue
+            renamed[parameter.name] = f"{result}_{parameter.name}"
+            shown = self._with(parameter.type.replace("&", ""), given)
+            texts.append(f"{shown} {result}_{parameter.name} = ({' '.join(argument.split())}); ")
+        texts.append(self._text(body, renamed, given, result, last if not is_void else None))
+        return "".join(texts) + " } ", is_void
+
+    @staticmethod
+    def _with(kind: str, given: dict[str, str]) -> str:
+        """A type with what the template's names stand for."""
+        return " ".join(given.get(word, word) for word in type_words(kind))
+
+    def _text(self, body: Body, renamed: dict[str, str], given: dict[str, str], result: str, last) -> str:
+        pieces = []
+        opened = body.place(last)[0] if last is not None else -1
+        for i, token in enumerate(body.tokens[1:-1], 1):
+            before, after = body.tokens[i - 1].text, body.tokens[i + 1].text
+            text = token.text
+            if token.start == opened:
+                text = f"{result} ="
+            elif token.kind == "name" and before not in (".", "->", "::"):
+                text = renamed.get(text, given.get(text, text))
+                if token.text in given and after == "(" and " " in text:
+                    text = f"({text})"
+            pieces.append(text)
+        return " ".join(pieces)
+
+
+def expanded(source: Source, function: Function, meetings: dict[str, Meeting]) -> str | None:
+    """A kernel's body with the calls of these functions replaced; None if one of them cannot be."""
+    try:
+        return Expanding(source, function, meetings).body()
+    except _Unknown:
+        return None

@@ -1,0 +1,361 @@
+"""Kernels whose lanes meet at shuffles, votes and __syncwarp(), where all of a warp come: warps become loops of 32.
+
+    v += __shfl_xor_sync(~0, v, 1);    each_warp(... { each_lane(... { caffe_sent_0.put(caffe_t, v); });
+                                                       each_lane(... { v += warp_xor(~0, caffe_sent_0..., 1); }); });
+
+It is phases.py once more, for a warp instead of a block. A statement of a block between two barriers in which lanes
+meet is a loop over warps. In it, loops over lanes run from one meeting to the next. What stands around a meeting must
+be the same for the warp (uniform.py), and runs once for it. Masks are full. Phases and warps nest. Blocks must have
+rows of whole warps: to_host.py keeps the kernel's own text beside this one, for fibres, and the launcher chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .alone import IN_WARPS
+from .body import walk
+from .kept import KeptVariables
+from .outline import Function
+from .phases import JUMPS, TYPES, Phases, Region
+from .source import Source
+from .tokens import position_from
+from .uniform import Uniform
+from .unit_names import UnitNames
+from .uses import LOOPS, Unclear
+
+SHUFFLES = {
+    "__shfl_sync": "warp_at",
+    "__shfl_up_sync": "warp_up",
+    "__shfl_down_sync": "warp_down",
+    "__shfl_xor_sync": "warp_xor",
+}
+VOTES = {"__ballot_sync": "{}", "__any_sync": "({} != 0)", "__all_sync": "(~{} == 0)"}
+FULL = {"0xffffffff", "~0", "-1", "4294967295"}
+MOST_SENT = 24  # of 8 KiB, on a stack of 640
+# What stands between a meeting and its statement: all is done once, and in any order.
+WITHIN = {
+    "binary_expression",
+    "unary_expression",
+    "parenthesized_expression",
+    "argument_list",
+    "call_expression",
+}
+WITHIN |= {"cast_expression", "init_declarator", "subscript_argument_list", "subscript_expression"}
+WITHIN |= {"assignment_expression"}
+
+
+class Warps(Phases):
+    """A kernel's text, as phases of its blocks and of their warps."""
+
+    def __init__(
+        self, source: Source, function: Function, names: UnitNames, render: Callable[[int, int], str]
+    ):
+        self.in_warp: set[int] = set()  # nodes around meetings
+        self.meetings: dict[int, list] = {}  # those of a statement, by its id
+        self.groups: list[
+            tuple[list, bool]
+        ] = []  # statements that run warp by warp; whether they are a part of others
+        self.sent: dict[int, int] = {}  # the number of what a meeting sends, by its id
+        self.asked: list = []  # expressions that a warp asks once
+        self.late: list[tuple[int, int, str]] = []  # edits that go behind all others at their offset
+        self.render_text = render
+        super().__init__(source, function, names)
+
+    def render(self, start: int, end: int) -> str:
+        return self.render_text(start, end)
+
+    def find_uniform(self) -> Uniform:
+        for node in walk(self.body.root):
+            if node.type == "call_expression" and self.of(node.named_children[0]) in IN_WARPS:
+                self._meeting(node)
+        self._check(bool(self.meetings), "no lanes meet in its own text")
+        self._check(len(self.sent) <= MOST_SENT, "more meetings than a stack has places for")
+        self._check(not any(self.of(n) in IN_WARPS and not self._is_called(n) for n in walk(self.body.root)))
+        return Uniform(self.uses, self.hoisted, self.in_warp)
+
+    @staticmethod
+    def _is_called(node) -> bool:
+        return node.parent.type == "call_expression" or node.type != "identifier"
+
+    def _meeting(self, call):
+        """Note a meeting, its statement, and what stands around that."""
+        name, arguments = (
+            self.of(call.named_children[0]),
+            call.child_by_field_name("arguments").named_children,
+        )
+        self._check(not arguments or self._is_full(arguments[0]), f"{name} with a mask that is not known")
+        if name != "__syncwarp":
+            self._check(len(arguments) >= 2 and self.uses.names.is_builtin(name), f"{name} of another form")
+            self.sent[call.id] = len(self.sent)
+        statement = call
+        while statement.type not in ("expression_statement", "declaration"):
+            self._check(statement.type in WITHIN, f"{name} in a {statement.type.replace('_', ' ')}", call)
+            statement = statement.parent
+            self._check(statement is not None, f"{name} in another place", call)
+        self._check_order(statement, name)
+        self.meetings.setdefault(statement.id, []).append(call)
+        node = statement
+        while node.id != self.body.root.id and node.id not in self.hoisted:
+            self.in_warp.add(node.id)
+            for child in node.named_children if node.type == "if_statement" else ():
+                self._mark_warp_arm(child)
+            node = node.parent
+
+    def _mark_warp_arm(self, child):
+        if child.type in ("compound_statement", "else_clause"):
+            self.in_warp.add(child.id)
+            for below in child.named_children if child.type == "else_clause" else ():
+                self.in_warp.add(below.id)
+
+    def _check_order(self, statement, name: str):
+        """Nothing in the statement may be done before a value is sent."""
+        top = statement.named_children[0] if statement.type == "expression_statement" else None
+        if statement.type == "declaration":
+            self._check(
+                len(statement.children_by_field_name("declarator")) == 1, f"{name} in a row of variables"
+            )
+        for node in walk(statement):
+            changes = node.type in ("assignment_expression", "update_expression", "comma_expression")
+            self._check(not changes or node == top, f"{name} beside a change")
+            self._check(
+                node.type != "conditional_expression" or not self._has_meeting(node), f"{name} in a choice"
+            )
+            if node.type == "binary_expression" and node.child_by_field_name("operator").type in ("&&", "||"):
+                self._check(not self._has_meeting(node), f"{name} behind a condition")
+
+    def _has_meeting(self, node) -> bool:
+        return any(n.type == "identifier" and self.of(n) in IN_WARPS for n in walk(node))
+
+    def _is_full(self, mask) -> bool:
+        """Has the mask all lanes?"""
+        text = "".join(self.of(mask).split()).strip("()").lower()
+        if text in self.uses.names.macros or self.of(mask) in self.uses.names.macros:
+            text = "".join(token.text for token in self.uses.names.macros[self.of(mask)]).strip("()").lower()
+        variable = self.uses.variable(mask) if mask.type == "identifier" else None
+        if variable is not None and variable.value is not None and not variable.changes:
+            return self._is_full(variable.value)
+        return text.rstrip("ul") in FULL
+
+    def region(self, statements: list, is_last: bool) -> Iterator[Region]:
+        if not any(statement.id in self.in_warp for statement in statements):
+            yield from super().region(statements, is_last)
+            return
+        self.groups.append((statements, False))
+        yield from self._lanes(statements, is_last, in_loop=False)
+
+    def _lanes(self, statements: list, is_last: bool, in_loop: bool) -> Iterator[Region]:
+        """The regions of a warp's statements. in_loop: within one around a meeting."""
+        beside: list = []
+        for i, one in enumerate(statements):
+            last = is_last and i + 1 == len(statements)
+            inner = one.id in self.in_warp and one.id not in self.meetings
+            if one.id in self.meetings:
+                yield from self._sending(beside, one)
+                beside = [] if self._is_syncwarp(one) else [one]
+            elif inner or self._of_the_warp(one, is_last, in_loop):
+                if beside:
+                    yield self._lane_region(beside, False)
+                    beside = []
+                if inner:
+                    yield from self._around_warp(one, last, in_loop)
+            else:
+                beside.append(one)
+        if beside:
+            yield self._lane_region(beside, is_last)
+
+    def _is_syncwarp(self, statement) -> bool:
+        return self.of(self.meetings[statement.id][0].named_children[0]) == "__syncwarp"
+
+    def _lane_region(self, statements: list, is_last: bool, at: int | None = None) -> Region:
+        region = Region(statements, is_last, at)
+        region.loop = "CAFFE_HOST_EACH_LANE"
+        for call in self.meetings.get(statements[0].id, ()) if statements else ():
+            if self.of(call.named_children[0]) in VOTES:
+                number = self.sent[call.id]
+                region.before += (
+                    f" const unsigned int caffe_vote_{number} = caffe_sent_{number}.vote(caffe_t);"
+                )
+        return region
+
+    def _sending(self, beside: list, statement) -> Iterator[Region]:
+        """The regions before a meeting: in the last one each lane gives what it sends. Inner meetings come first."""
+        calls = [call for call in self.meetings[statement.id] if call.id in self.sent]
+        region = self._lane_region(beside, False) if beside else None
+        for call in sorted(calls, key=lambda c: (c.end_byte - c.start_byte, c.start_byte)):
+            nested = any(
+                other != call and call.start_byte <= other.start_byte < call.end_byte for other in calls
+            )
+            if region is not None and nested:
+                yield region
+                region = None
+            region = region or self._lane_region([], False, statement.start_byte)
+            name, value = (
+                self.of(call.named_children[0]),
+                call.child_by_field_name("arguments").named_children[1],
+            )
+            give = "(({}) != 0)" if name in VOTES else "{}"
+            region.given.append((f"caffe_sent_{self.sent[call.id]}.put(caffe_t, {give});", value))
+        if region is not None:
+            yield region
+
+    def _of_the_warp(self, node, is_last: bool, in_loop: bool) -> bool:
+        """Does this statement run once for the warp?"""
+        kind = node.type
+        if kind in TYPES:
+            return True
+        if kind == "declaration":
+            beside = [v for v in self.uses.scopes if v.statement and v.statement == node]
+            if not all(v.is_uniform for v in beside):
+                return False
+            self.asked += [v.value for v in beside if v.value is not None]
+            return True
+        if kind == "expression_statement":
+            inside = node.named_children
+            if inside and not self.uniform.is_step(inside[0]):
+                return False
+            self._ask_of_step(inside[0] if inside else None)
+            return True
+        if kind == "if_statement" and node.child_by_field_name("alternative") is None:
+            way = node.child_by_field_name("consequence")
+            if way.type == "compound_statement" and len(way.named_children) == 1:
+                way = way.named_children[0]
+            condition = node.child_by_field_name("condition")
+            leaves = way.type in JUMPS and way.named_child_count == 0
+            if not leaves or not self.uniform.is_same(condition, warp=True):
+                return False
+            self._check_jump(way, is_last, in_loop)
+            self._ask(condition)
+            return True
+        if kind in JUMPS and node.named_child_count == 0:
+            self._check_jump(node, is_last, in_loop)
+            return True
+        return False
+
+    def _check_jump(self, jump, is_last: bool, in_loop: bool):
+        allowed = (is_last and not in_loop) if jump.type == "return_statement" else in_loop
+        self._check(allowed, f"a {jump.type.split('_')[0]} of a warp")
+
+    def _ask(self, condition):
+        """Have a condition asked once."""
+        inner = condition.named_children
+        self.asked += (
+            inner if condition.type in ("condition_clause", "parenthesized_expression") else [condition]
+        )
+
+    def _ask_of_step(self, step):
+        for node in walk(step) if step is not None else ():
+            if node.type == "assignment_expression":
+                self.asked.append(node.child_by_field_name("right"))
+
+    def _around_warp(self, node, is_last: bool, in_loop: bool) -> Iterator[Region]:
+        """The regions of a statement in which lanes meet."""
+        part = node.child_by_field_name
+        if node.type == "compound_statement":
+            yield from self._lanes(node.named_children, is_last, in_loop)
+            return
+        known = node.type in (LOOPS - {"for_range_loop"}) | {"if_statement"}
+        self._check(known, f"lanes meet in a {node.type.replace('_', ' ')}")
+        condition = part("condition")
+        if condition is not None:
+            same = self.uniform.is_same(condition, warp=True)
+            self._check(
+                same, f"lanes meet under a condition that is not the same for a warp: {self.of(condition)}"
+            )
+            self._ask(condition)
+        if node.type == "if_statement":
+            yield from self._arm(part("consequence"), is_last, in_loop)
+            other = part("alternative")
+            if other is not None:
+                yield from self._arm(other.named_children[0], is_last, in_loop)
+            return
+        first, step = part("initializer"), part("update")
+        if first is not None:
+            once = (
+                self._of_the_warp(first, False, False)
+                if first.type == "declaration"
+                else self.uniform.is_step(first)
+            )
+            self._check(once, "a loop in which lanes meet begins with what is not the same for a warp")
+        self._check(step is None or self.uniform.is_step(step), "a step that is not the same for a warp")
+        self._ask_of_step(step)
+        yield from self._arm(part("body"), False, True)
+
+    def _arm(self, node, is_last: bool, in_loop: bool) -> Iterator[Region]:
+        """The regions of a loop's body, or of an arm of an `if`."""
+        if node.type == "compound_statement":
+            yield from self._lanes(node.named_children, is_last, in_loop)
+        elif node.id in self.meetings or node.id not in self.in_warp:
+            # Without braces: several loops take the place of one statement.
+            self.groups.append(([node], True))
+            yield from self._lanes([node], is_last, in_loop)
+        else:
+            yield from self._around_warp(node, is_last, in_loop)
+
+    def around_regions(self) -> list:
+        edits: list[tuple[int, tuple[int, int, Any]]] = []
+        for statements, is_inner in self.groups:
+            start, end = self.bounds(statements)
+            edits.append((3, (start, start, " {" if is_inner else " CAFFE_HOST_EACH_WARP ")))
+            edits.append((2, (end, end, " }" if is_inner else " });")))
+        return edits
+
+    def once(self, kept: KeptVariables) -> list:
+        edits: list[tuple[int, tuple[int, int, Any]]] = []
+        for node in self.asked:
+            used = [v for v in self.uses.variables(node) if v.statement is not None and not v.is_uniform]
+            if used:
+                start, end = self.body.place(node)
+                declared = kept.carried_into(-1, used)
+                edits.append((0, (start, start, f"[&] {{ {declared}return ")))
+                self.late.append((end, end, "; }()"))
+        for calls in self.meetings.values():
+            for call in calls:
+                edits += self._receive(call)
+        sent = "".join(f" ::cuda_host::Sent caffe_sent_{i};" for i in range(len(self.sent)))
+        self.places = sent
+        return edits
+
+    def _receive(self, call) -> Iterator:
+        """A meeting's call, of the values that its warp has sent."""
+        number = self.sent.get(call.id)
+        if number is None:
+            return
+        name = self.of(call.named_children[0])
+        if name in VOTES:
+            start, end = self.body.place(call)
+            text = VOTES[name].format(f"caffe_vote_{number}")
+            yield 0, (start, end, text + "\n" * self.source.text.count("\n", start, end))
+            return
+        start, end = self.body.place(call.named_children[0])
+        yield 0, (start, end, f"::cuda_host::{SHUFFLES[name]}")
+        mask, value = (
+            self.body.place(one) for one in call.child_by_field_name("arguments").named_children[:2]
+        )
+        after = self.tokens[
+            position_from(self.tokens, value[1])
+        ]  # with the comma, because edits may end at the value
+
+        def received() -> str:
+            kind = " ".join(self.render(*value).split())
+            lines = "\n" * self.source.text.count("\n", mask[0], after.end)
+            return f"~0u, caffe_sent_{number}.of<decltype({kind})>(caffe_t){lines}{after.text}"
+
+        yield 0, (mask[0], after.end, received)
+
+
+def warps_of(
+    source: Source, function: Function, names: UnitNames, render: Callable[[int, int], str]
+) -> tuple[list[tuple[int, int, Any]], list[tuple[int, int, str]]] | str:
+    """The edits that make a kernel's warps loops, and those that go behind others, or why it must run on fibres.
+
+    Args:
+        render: gives a part of the text, with all edits.
+    """
+    try:
+        warps = Warps(source, function, names, render)
+        return warps.edits(), warps.late
+    except Unclear as reason:
+        at = f"line {source.lexed.position(reason.at)[0]}: " if reason.at is not None else ""
+        return at + reason.why
