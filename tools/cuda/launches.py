@@ -57,10 +57,10 @@ def find_launches(
             if launch is None:
                 part = _parse_statements(outline, tokens[first:last])
                 launch = _locate(outline, *part, at, tokens, partner)
-        if launch is None and (first := _behind_a_macro(tokens, index)):
+        if launch is None and (callee := _behind_a_macro(tokens, index)) is not None:
             _, last = next(surroundings(tokens, partner, index))
-            part = _parse_statements(outline, tokens[first:last])
-            launch = _locate(outline, *part, at, tokens, partner, first)
+            part = _parse_statements(outline, tokens[callee:last])
+            launch = _locate(outline, *part, at, tokens, partner, callee)
         yield launch, at
 
 

@@ -277,7 +277,7 @@ class HostRewriter(Rewriter):
                 self._cast(tokens, i - 1 - (before == "const"))
             elif word == "__noinline__" and before != "(":  # not that of an __attribute__
                 self.edit(token.start, token.end, "__attribute__((noinline))")
-            elif word == ARCH and not in_macro and self.in_device_code(token.start):
+            elif word == ARCH and not in_macro and not self._in_host_code(token.start):
                 self.edit(token.start, token.end, str(NEWEST))
             elif word in ASM and after in ("(", "volatile", "__volatile__"):
                 # Elsewhere it is the processor's own.
@@ -289,6 +289,10 @@ class HostRewriter(Rewriter):
                 self._gpu_only(token, NO_HOST_MEANING["fetch"])
             elif GPU_ONLY.fullmatch(word) and not any(f.name == word for f in self.source.functions):
                 self._gpu_only(token, NO_HOST_MEANING["gpu"].format(word))
+
+    def _in_host_code(self, place: int) -> bool:
+        """Is it in a function that no kernel calls? A class or a constant is of both."""
+        return self.source.function_around(place) is not None and not self.in_device_code(place)
 
     def _without_cast(self, tokens, at: int):
         """Remove `(void*)` before a kernel, which must keep its type."""

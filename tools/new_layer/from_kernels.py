@@ -260,6 +260,7 @@ class _Maker:
             known = [value for value in plain if value in DTYPES]
             # A kernel that is launched for one of the two serves both.
             both = ["float", "double"] if {"float", "double"} & set(known) else []
+            both = [] if self.file.launched_only else both
             self.serves_more = self.serves_more or bool(both and not set(both) <= set(known))
             deduced[name] = [*dict.fromkeys(both + known)]
         return given, deduced
@@ -397,7 +398,9 @@ class _Maker:
         if others:
             # What is launched for whole numbers beside one of the two serves both.
             both = len(known) < len(values) or (
-                {"float", "double"} & set(known) and not set(others) <= HALVES.keys()
+                not self.file.launched_only
+                and {"float", "double"} & set(known)
+                and not set(others) <= HALVES.keys()
             )
             found = [*(v for v in ("float", "double") if both or v in known), *others]
             if self.dtypes and set(found) != set(self.dtypes):

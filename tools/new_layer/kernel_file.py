@@ -72,6 +72,8 @@ class KernelFile:
     # By name, declarations of the variables that only files linked with it name. Its kernels call functions of these.
     of_others: dict[str, str]
     instances: dict[str, list[list[str]]]  # by kernel, the template arguments that the caller gives
+    # Is a template compiled for the types of its launches alone? Else one for float serves double, too.
+    launched_only: bool = False
 
 
 def kernels_of(

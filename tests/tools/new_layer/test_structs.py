@@ -1,6 +1,7 @@
 """Structs by value: their fields, and launchers that take them one by one."""
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -209,7 +210,7 @@ def test_arrays_of_structs_are_bytes(cache):
     with pytest.warns(RuntimeWarning, match=r"walk takes a Node\* n, which C can't give it"):
         m = load_inline("rows_of", ROWS, backends="host")
     kind = np.dtype([("centre", "f4", 3), ("radius", "f8"), ("ids", "i2", 3)], align=True)
-    records = np.zeros(7, kind)
+    records: Any = np.zeros(7, kind)
     drawn = np.random.default_rng(0)
     records["centre"], records["radius"] = drawn.random((7, 3)), drawn.random(7)
     records["ids"] = drawn.integers(-9, 9, (7, 3))
@@ -222,7 +223,7 @@ def test_arrays_of_structs_are_bytes(cache):
     wanted = records["centre"].sum(1) + records["radius"] + records["ids"][:, 2] + records["radius"][1]
     np.testing.assert_allclose(out.numpy(), wanted, rtol=1e-6)
     m.move(rows, 7, **geometry)
-    moved = rows.numpy().view(kind)
+    moved: Any = rows.numpy().view(kind)
     np.testing.assert_array_equal(moved["centre"][:, 1], records["centre"][:, 1] + np.float32(1))
     np.testing.assert_array_equal(moved["ids"][:, 0], records["ids"][:, 0] + 1)
     with pytest.raises(CaffeValueError, match="bounds_values"):
