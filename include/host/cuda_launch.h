@@ -440,47 +440,7 @@ struct DynamicShared {
 
 }  // namespace cuda_host
 
-// A launch as a function call. The kernel keeps its type: the rewriter removes `(void*)` before it.
-template <typename... Parameters, size_t... I>
-inline void caffe_call_kernel(void (*kernel)(Parameters...), void** arguments, std::index_sequence<I...>) {
-  (void)arguments;
-  kernel(*static_cast<std::remove_reference_t<Parameters>*>(arguments[I])...);
-}
-template <typename... Parameters>
-inline cudaError_t cudaLaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments,
-                                    size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
-  cuda_host::configure(grid, block, shared_bytes, stream);
-  caffe_call_kernel(kernel, arguments, std::index_sequence_for<Parameters...>());
-  return cudaPeekAtLastError();
-}
-// Its blocks can wait for each other, by cooperative_groups::this_grid().sync().
-template <typename... Parameters>
-inline cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block,
-                                               void** arguments, size_t shared_bytes = 0,
-                                               cudaStream_t stream = nullptr) {
-  cuda_host::configure(grid, block, shared_bytes, stream, true);
-  caffe_call_kernel(kernel, arguments, std::index_sequence_for<Parameters...>());
-  return cudaPeekAtLastError();
-}
-// Of a kernel: its limit of dynamic shared memory. It is called to know which one it is, with zeros.
-template <typename Parameter>
-std::remove_cv_t<Parameter>& caffe_zero() {
-  alignas(Parameter) static char zeros[sizeof(Parameter)];
-  return *reinterpret_cast<std::remove_cv_t<Parameter>*>(zeros);
-}
-template <typename... Parameters>
-inline cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute attribute,
-                                        int value) {
-  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
-  if (cuda_host::is_too_much_shared(value)) return cudaErrorInvalidValue;
-  const cuda_host::Allowing allowing(value);
-  kernel(caffe_zero<std::remove_reference_t<Parameters>>()...);
-  return cudaSuccess;
-}
-__attribute__((
-    error("cudaLaunchKernel on the host needs the kernel itself, without a cast to void*"))) cudaError_t
-cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes = 0,
-                 cudaStream_t stream = nullptr);
+#include "cuda_launch_calls.h"
 
 // The rewriter replaces CUDA_KERNEL_LOOP by this in a kRange kernel. It is a plain loop, so it vectorises.
 #ifndef CAFFE_HOST_RACES

@@ -1023,6 +1023,8 @@ cudaError_t last_error(bool clear) {
 }
 
 void* make_memory(size_t bytes, MemoryKind kind) { return Allocations::all().make(bytes, kind); }
+int memory_kind(const void* memory) { return Allocations::all().kind_of(memory); }
+cudaError_t refused(cudaError_t error) { return pending_error = error; }
 cudaError_t free_memory(void* memory, bool of_host) {
   if (!memory) return cudaSuccess;
   if (!Allocations::all().free(memory, of_host)) return pending_error = cudaErrorInvalidValue;

@@ -40,6 +40,15 @@ class Allocations {
     ::free(memory);
     return true;
   }
+  // The kind of the memory around an address; -1 if it was not made so.
+  int kind_of(const void* memory) {
+    const auto address = reinterpret_cast<uintptr_t>(memory);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto after = live_.upper_bound(address);
+    if (after == live_.begin()) return -1;
+    const auto& [start, one] = *std::prev(after);
+    return address - start < (one.bytes ? one.bytes : 1) ? one.kind : -1;
+  }
 
   // The memory around this address, or the nearest before or behind it: where it begins, and its bytes; 0 if there is none.
   std::pair<uintptr_t, size_t> nearest(uintptr_t at) {
