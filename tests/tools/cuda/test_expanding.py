@@ -1,6 +1,7 @@
 """Calls of functions in which threads meet become these functions' text."""
 
 import pytest
+from support.typed import not_none
 
 from tools.cuda.analysis import Unit
 from tools.cuda.expanding import expanded
@@ -56,12 +57,12 @@ def test_texts(body, wanted):
 
 
 def test_a_template_within_another_one_and_explicit_arguments():
-    text = text_of("float v = 1; v = twice(v) + tile<float, 16>(v);")
+    text = not_none(text_of("float v = 1; v = twice(v) + tile<float, 16>(v);"))
     assert text.count("__shfl_xor_sync") == 2 and "tile" not in text and ", 4 )" in text and ", 16 )" in text
 
 
 def test_lines_stay():
     body = "\n float v = 1;\n v = sum(\n  v) + 1;\n"
     unit = Unit(HEAD + KERNEL % body, "x.cu")
-    text = expanded(unit.main, unit.main.functions[-1], unit.meetings)
+    text = not_none(expanded(unit.main, unit.main.functions[-1], unit.meetings))
     assert text.count("\n") == body.count("\n")
