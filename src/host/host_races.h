@@ -234,7 +234,8 @@ class RaceFinder : Order {
   void access(const void* memory, size_t bytes, Kind kind, const void* pc, bool at_once = false,
               bool of_copy = false) {
     if (!running_ || !bytes || stacks_.has(memory) ||
-        (bytes == 1 && library_.is_guard(static_shared_, memory)))
+        // The guard's first byte, which x86 reads; ARM reads all of it.
+        ((bytes == 1 || bytes == 8) && library_.is_guard(static_shared_, memory)))
       return;
     running_ = false;  // the functions of the standard library that are called here may be instrumented
     if (!watched_) {

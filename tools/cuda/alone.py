@@ -17,7 +17,7 @@ from .branches import FOR_DEVICES
 from .conditions import Token
 from .outline import Function
 from .source import Source
-from .tokens import LOOP, position_from
+from .tokens import LOOP, Spans, position_from
 
 # Names by which threads wait for each other, or see which threads run.
 MEETS = re.compile(
@@ -128,11 +128,12 @@ def loose_words(source: Source) -> set[str]:
     tokens, found, volatile = source.lexed.tokens, set(), volatile_names(source)
     skipped += [(tokens[a].start, tokens[b].end) for a, b in source.declared if tokens[b].text == ";"]
     inside = [(tokens[a].start, tokens[b].end) for ranges in source.classes.values() for a, b in ranges]
+    classes, left_out = Spans(inside), Spans(skipped)
     for token in tokens:
         if token.kind != "name" or token.text in found:
             continue
-        in_class = any(a <= token.start < b for a, b in inside)
-        if not in_class and any(a <= token.start < b for a, b in skipped):
+        in_class = classes.have(token.start)
+        if not in_class and left_out.have(token.start):
             continue
         if in_class or source.function_around(token.start) or token.text not in volatile:
             found.add(token.text)

@@ -26,7 +26,7 @@ TEXTURE_FETCH = re.compile(r"(tex[123]D\w*|texCubemap\w*|surf[123]D\w*|surfCubem
 GPU_ONLY = re.compile(
     r"__cluster\w+|__cvta_(?!generic_to_(shared|global)|(shared|global)_to_generic)\w+"
     r"|__is(Local|Constant|GridConstant|ClusterShared|CtaShared)|__mbarrier_\w+"
-    r"|__barrier_sync\w*|__threadfence_cluster|__u128Atomic\w+|__pipeline_arrive_on|__brkpt|__prof_trigger|__block_size__"
+    r"|__barrier_sync\w*|__threadfence_cluster|__u128Atomic\w+|__pipeline_arrive_on|__brkpt|__block_size__"
     r"|__tile\w*__"
 )
 # CUDA's headers that need a GPU.

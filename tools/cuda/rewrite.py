@@ -82,6 +82,7 @@ def rewrite_unit(
     """The same of files that are read."""
     texts, problems, notes = {}, [], []
     for relative, source in {"": unit.main, **unit.headers}.items():
+        unit.clock.check(len(unit.headers))
         rewriter = rewriter_class(unit, source)
         words = "" if relative else prologue
         base = os.fsencode(os.path.basename(source.path)).decode("latin-1")

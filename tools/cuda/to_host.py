@@ -93,6 +93,7 @@ class HostRewriter(Rewriter):
         self._by_warps: WarpsRewriter | None = None
         self._in_phases: set[int] = set()  # the bodies of kernels whose phases are loops
         kernels = {kernel.body: kernel for kernel in unit.kernels(source)}
+        self.kernels = {f.name for own in unit.sources for f in own.functions if f.is_kernel}
         for function in source.functions:
             if function.is_kernel:
                 self._kernel(unit, function, kernels[function.body, function.end])
@@ -107,8 +108,9 @@ class HostRewriter(Rewriter):
             kernel = kernels.get((function.body, function.end))
             in_loop = kernel is not None and kernel.mode in ("kRange", "kBlocks")
             in_loop = in_loop or function.body in self._in_phases
+            answered = [(a, b) for a, b in self._answered if function.body < a < function.end]
             for edit in of_function(source, function, unit.types, in_loop):
-                if not any(first <= edit[0] and edit[1] <= last for first, last in self._answered):
+                if not any(first <= edit[0] and edit[1] <= last for first, last in answered):
                     self.edit(*edit)
         in_step(self, unit)
         if any("asm" in own.text for own in unit.sources):
@@ -277,9 +279,11 @@ class HostRewriter(Rewriter):
                     self.edit(first.start, token.end, COPIES[word])
             elif word in LAUNCHES and after == "(":
                 self._without_cast(tokens, i + 2)
+            elif word == "void" and after in ("*", "const"):
+                self._cast(tokens, i - 1 - (before == "const"))
             elif word == "__noinline__" and before != "(":  # not that of an __attribute__
                 self.edit(token.start, token.end, "__attribute__((noinline))")
-            elif word == ARCH and not in_macro and self.in_device_code(token.start):
+            elif word == ARCH and not in_macro and not self._in_host_code(token.start):
                 self.edit(token.start, token.end, str(NEWEST))
             elif word == "texture" and after == "<" and before != "::":
                 self.gpu_only(token, NO_HOST_MEANING["texture"])
@@ -288,11 +292,30 @@ class HostRewriter(Rewriter):
             elif GPU_ONLY.fullmatch(word) and not any(f.name == word for f in self.source.functions):
                 self.gpu_only(token, NO_HOST_MEANING["gpu"].format(word))
 
+    def _in_host_code(self, place: int) -> bool:
+        """Is it in a function that no kernel calls? A class or a constant is of both."""
+        return self.source.function_around(place) is not None and not self.in_device_code(place)
+
     def _without_cast(self, tokens, at: int):
         """Remove `(void*)` before a kernel, which must keep its type."""
         for cast in (["(", "void", "*", ")"], ["(", "const", "void", "*", ")"]):
             if [t.text for t in tokens[at : at + len(cast)]] == cast:
                 self.edit(tokens[at].start, tokens[at + len(cast) - 1].end, "")
+
+    def _cast(self, tokens, at: int):
+        """Keep the parameters of a kernel that becomes a void*, by its address: `(void*)kernel<T>`, not in a launch."""
+        opening = tokens[at].text if at > 0 else ""
+        if opening not in ("(", "<") or (opening == "<" and tokens[at - 1].text != "reinterpret_cast"):
+            return
+        end = next((i for i in range(at, min(at + 5, len(tokens))) if tokens[i].text in (")", ">")), at)
+        names = [t.text for t in tokens[end + 1 : end + 10]]
+        while names[:1] in (["("], ["&"], ["::"]) or names[1:2] == ["::"]:
+            names = names[1:]
+        launched = tokens[at - 1].text == "(" and tokens[at - 2].text in LAUNCHES
+        if names and names[0] in self.kernels and end > at and not launched:
+            first = tokens[at - 1] if opening == "<" else tokens[at]
+            made = "::cuda_host::as_pointer" + "->*" * (opening == "(")
+            self.edit(first.start, tokens[end].end, made)
 
 
 class WarpsRewriter(HostRewriter):

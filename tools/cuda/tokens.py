@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from operator import attrgetter
 
 from .brackets import match_brackets as match_brackets
@@ -68,3 +68,20 @@ def macro_parameters(macro: Directive) -> list[str]:
     """The names of the parameters of a #define."""
     count = len(macro.tokens) - len(macro_body(macro))
     return [token.text for token in macro.tokens[2:count] if token.kind == "name"] if count > 1 else []
+
+
+class Spans:
+    """Parts of a text, which may be in one another."""
+
+    def __init__(self, parts: list[tuple[int, int]]):
+        self._starts, self._ends = list[int](), list[int]()
+        for start, end in sorted(parts):
+            if self._ends and start <= self._ends[-1]:
+                self._ends[-1] = max(self._ends[-1], end)
+            else:
+                self._starts.append(start)
+                self._ends.append(end)
+
+    def have(self, offset: int) -> bool:
+        at = bisect_right(self._starts, offset) - 1
+        return at >= 0 and offset < self._ends[at]
