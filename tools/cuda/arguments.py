@@ -37,6 +37,8 @@ class Arguments(Sides):
             return
         if tokens[opening].text == "<":
             after = skip_angles(tokens, self.partner, opening, self.last)
+            if after == opening + 1:  # i < (n - 1)
+                return
             given = [
                 text_of(tokens[a:b]) for a, b in split_commas(tokens, self.partner, opening + 1, after - 1)
             ]

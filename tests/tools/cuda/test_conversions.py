@@ -22,6 +22,8 @@ from support.hard_numbers import (
 )
 
 from cuffi import load_inline
+from tools.cuda import rewrite as cuda_rewrite
+from tools.cuda.to_host import HostRewriter
 
 KERNEL = """
 __global__ void {name}(int n, const {given}* in, const int* amounts, long long* o) {{
@@ -119,3 +121,10 @@ def test_shifts(cache, way):
                 if got != right:
                     wrong.append(f"{form} {t} {v} {sign} {n}: {got}, right is {right}")
     assert not wrong, f"{len(wrong)}: " + "\n".join(wrong[:20])
+
+
+def test_a_comparison_with_brackets_is_no_call(tmp_path):
+    loop = "for (unsigned i = 0; i < (12 - n); i++) x[i] = 1;"
+    (tmp_path / "k.cu").write_text(f"__global__ void k(int* x, int n) {{\n{loop}\n}}\n")
+    texts, problems, _ = cuda_rewrite.rewrite(str(tmp_path / "k.cu"), HostRewriter, "tool", "")
+    assert not problems and loop in texts[""].splitlines()
