@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from support.numbers import (
+from support.hard_numbers import (
     AMOUNTS,
     COMMON,
     CONVERSIONS,
