@@ -60,7 +60,7 @@ def find_launches(
         if launch is None and (callee := _behind_a_macro(tokens, index)) is not None:
             _, last = next(surroundings(tokens, partner, index))
             part = _parse_statements(outline, tokens[callee:last])
-            launch = _locate(outline, *part, at, tokens, partner, callee)
+            launch = _locate(outline, *part, at, tokens, partner, behind_a_macro=callee)
         yield launch, at
 
 
@@ -92,7 +92,7 @@ def _angles(text: str) -> int:
 
 
 def _locate(
-    outline: Outline, root, shift: int, at: int, tokens, partner, behind_a_macro: int | None = None
+    outline: Outline, root, shift: int, at: int, tokens, partner, *, behind_a_macro: int | None = None
 ) -> Launch | None:
     """The launch whose `<<<` is at `at`, or None unless the syntax tree has it and the brackets agree.
 
