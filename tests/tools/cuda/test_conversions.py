@@ -79,8 +79,16 @@ def shift_kernels(way: str) -> tuple[str, dict[str, tuple]]:
 OPTIONS = {"grid_x": 2, "grid_y": 1, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1}
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_conversions(cache, way):
+def test_conversions(cache):
+    check_conversions("loop")
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "loop"])
+def test_conversions_in_phases_warps_and_fibres(cache, way):
+    check_conversions(way)
+
+
+def check_conversions(way: str):
     text, known = kernels(way)
     m = load_inline(f"conversions_{way}", text, backends="host")
     wrong = []
@@ -100,8 +108,16 @@ def test_conversions(cache, way):
     assert not wrong, f"{len(wrong)}: " + "\n".join(wrong[:20])
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_shifts(cache, way):
+def test_shifts(cache):
+    check_shifts("loop")
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "loop"])
+def test_shifts_in_phases_warps_and_fibres(cache, way):
+    check_shifts(way)
+
+
+def check_shifts(way: str):
     text, known = shift_kernels(way)
     m = load_inline(f"shifts_{way}", text, backends="host")
     wrong = []
