@@ -19,6 +19,13 @@ except ImportError:  # Windows, where an open file can be neither removed nor re
     fcntl = None
 
 
+# How a pointer of Git LFS begins, which a checkout has in place of a large file, and what to say of it.
+LFS_POINTER = "version https://git-lfs.github.com/"
+OF_LFS = (
+    f"it is text, and begins with '{LFS_POINTER}', a pointer of Git LFS: `git lfs pull` gets the file itself"
+)
+
+
 def named_by(path: str | os.PathLike, name: str) -> str | None:
     """Find a file or folder that the file `path` names. None if it does not exist.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ..base import CaffeValueError, some
-from ..base.files import to_read
+from ..base.files import LFS_POINTER, OF_LFS, to_read
 from ..base.shown import shown
 
 # Field numbers of caffe.proto, by message: NetParameter, LayerParameter, V1LayerParameter, V0LayerParameter,
@@ -137,6 +138,8 @@ _MAGIC = {
     HDF5_MAGIC: "it is an HDF5 file, which caffe_net reads as weights",
     b"PK\x03\x04": "it is a zip archive, as torch.save writes them",
     b"\x1f\x8b": "it is a gzip file: unpack it",
+    b"\x93NUMPY": "it is a numpy file: numpy.load reads it",
+    LFS_POINTER.encode(): f"{OF_LFS}",
 }
 
 
@@ -146,6 +149,8 @@ def _looks_like(data) -> str:
         if data[: len(magic)] == magic:
             return words
     begin = data[:60].decode("latin-1").split("\n")[0].rstrip("\r")
+    if re.match(r"\s*<(!doctype|html|\?xml)", begin, re.IGNORECASE):
+        return f"it is a web page, and begins with {begin!r}: the download gave a page in place of the file"
     is_text = len(begin) > 12 and begin.isascii() and begin.isprintable()
     return f"it is text, and begins with {begin!r}" if is_text else ""
 
@@ -168,8 +173,16 @@ class _Scan:
             elif number == _NET["layers"]:
                 layers.append(self.layer(at, end, _V1))
         if not layers:
-            raise _Malformed("no layers in it")
+            raise _Malformed("no layers in it" + self._or_blob(size))
         return layers
+
+    def _or_blob(self, size: int) -> str:
+        """Is it a blob, such as a mean image?"""
+        try:
+            blob = self.blob(0, size)
+        except _Malformed:
+            return ""
+        return f". It is one blob of shape {list(blob.shape)}, such as a mean image" if blob.count else ""
 
     def layer(self, at: int, end: int, numbers: dict[str, int]) -> StoredLayer:
         layer, where = StoredLayer(""), at
@@ -258,7 +271,10 @@ class _Scan:
             else:
                 raise _Malformed(f"offset {where}: a field of wire type {wire}")
             if not number or size > end - at:
-                raise _Malformed(f"offset {where}: a field of {size} bytes where {end - at} are left")
+                left = f"offset {where}: a field of {size} bytes where {end - at} are left"
+                if number and end == len(self.data) and size < 1 << 40:
+                    left += f": {size - end + at:,} are missing, as after a download that stopped: get the file again"
+                raise _Malformed(left)
             yield number, wire, at, at + size
             at += size
 

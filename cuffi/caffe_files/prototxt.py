@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..base import CaffeValueError, some
-from ..base.files import text_bytes
+from ..base.files import LFS_POINTER, OF_LFS, text_bytes
 from ..base.shown import shown
 
 # The deepest nesting of messages. Real files have 4.
@@ -104,6 +104,8 @@ def read_text(path, replace: dict | None = None) -> str:
     if b"\0" in data[:65536]:
         weights = ". Weights are the second argument" if str(path).endswith(_WEIGHTS) else ""
         raise CaffeValueError(f"{path}: not a prototxt: it is a binary file{weights}")
+    if data.startswith(LFS_POINTER.encode()):
+        raise CaffeValueError(f"{path}: not a prototxt: {OF_LFS}")
     return filled_in(data.decode("utf-8", errors="replace"), replace or {}, path)
 
 

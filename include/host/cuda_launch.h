@@ -219,11 +219,13 @@ __forceinline__ void each_warp(uint3 block, uint3 dim, const Warp& warp) {
         warp(uint3{static_cast<unsigned int>(x), y, z}, row + x, static_cast<unsigned int>(begin + x));
 }
 template <typename Lane>
-__forceinline__ void each_lane(uint3 first, int number, unsigned int x, const Lane& lane) {
+__forceinline__ auto each_lane(uint3 first, int number, unsigned int x, const Lane& lane) {
+  using Result = decltype(lane(first, number, x));
   const int from = static_cast<int>(x), column = static_cast<int>(first.x);
   for (int k = 0; k < 32; ++k)
     lane(uint3{static_cast<unsigned int>(column + k), first.y, first.z}, number + k,
          static_cast<unsigned int>(from + k));
+  if constexpr (!std::is_void_v<Result>) return Result();
 }
 #define CAFFE_HOST_PLACE                                                \
   [&]([[maybe_unused]] ::uint3 threadIdx, [[maybe_unused]] int caffe_t, \
@@ -238,16 +240,70 @@ struct Sending {
   const T* warp;
   int lane;
 };
+template <typename T>
+struct Type {};
 struct Sent {
-  alignas(16) char bytes[1024 * 8];
+  alignas(64) char bytes[1024 * 8];
+  template <typename T>
+  T* from(int thread) {
+    return reinterpret_cast<T*>(bytes) + thread;
+  }
   template <typename T>
   void put(int thread, T value) {
     static_assert(std::is_trivially_copyable<T>::value && sizeof(T) <= 8, "shuffles move up to 8 bytes");
-    reinterpret_cast<T*>(bytes)[thread] = value;
+    *from<T>(thread) = value;
   }
   template <typename T>
-  Sending<std::decay_t<T>> of(int thread) const {
-    return {reinterpret_cast<const std::decay_t<T>*>(bytes) + (thread & ~31), thread & 31};
+  Sending<std::decay_t<T>> of(int thread) {
+    return {from<std::decay_t<T>>(thread & ~31), thread & 31};
+  }
+  // What a lane got by one of these, which move the values of a warp from its thread `first` on. All lanes have one `by`.
+  template <typename T>
+  std::decay_t<T> got(int thread) {
+    return *from<std::decay_t<T>>(thread);
+  }
+  template <typename T, typename Source>
+  __forceinline__ void move(T* lanes, int by, const Source& source) {
+    T old[32];
+    memcpy(old, lanes, sizeof old);
+    const auto all = [&](int step) __attribute__((always_inline)) {
+      for (int k = 0; k < 32; ++k) {
+        const int of = source(k, step);
+        lanes[k] = old[of < 0 || of > 31 ? k : of];
+      }
+    };
+    switch (by) {  // as in most sums
+      case 1:
+        return all(1);
+      case 2:
+        return all(2);
+      case 4:
+        return all(4);
+      case 8:
+        return all(8);
+      case 16:
+        return all(16);
+      default:
+        return all(by);
+    }
+  }
+  template <typename T>
+  void move_xor(Type<T>, int first, int by) {
+    move(from<std::decay_t<T>>(first), by, [](int k, int step) { return k ^ step; });
+  }
+  template <typename T>
+  void move_down(Type<T>, int first, unsigned int by) {
+    move(from<std::decay_t<T>>(first), static_cast<int>(by), [](int k, int step) { return k + step; });
+  }
+  template <typename T>
+  void move_up(Type<T>, int first, unsigned int by) {
+    move(from<std::decay_t<T>>(first), static_cast<int>(by), [](int k, int step) { return k - step; });
+  }
+  template <typename T>
+  void move_at(Type<T>, int first, int by) {
+    std::decay_t<T>* const lanes = from<std::decay_t<T>>(first);
+    const std::decay_t<T> value = lanes[by & 31];
+    for (int k = 0; k < 32; ++k) lanes[k] = value;
   }
   unsigned int vote(int first) const {
     unsigned int lanes = 0;

@@ -76,15 +76,17 @@ inline bool near_stack(const char* address, const void* context) {
 #endif
 }
 
-// The address that a cast has moved to where no memory is, because it is no multiple of its type's alignment: the lowest
-// bits are in bits 42 to 45, too (include/host/cuda_convert.h). Null of another one.
+// The address that a cast has moved to where no memory is, because it is no multiple of its type's alignment: its lowest
+// bits are in bits 42 to 45, too (include/host/cuda_convert.h). The access may be to a later part. Null of another one.
 inline const char* misaligned(const char* address) {
   const auto moved = reinterpret_cast<uintptr_t>(address);
-  for (uintptr_t mask = 1; mask < 16; mask = 2 * mask + 1) {
-    const uintptr_t meant = moved ^ (moved & mask) << 42;
+  for (uintptr_t low = 1; low < 16; ++low) {
+    const uintptr_t meant = moved ^ low << 42;
     unsigned char is_there;
-    if (meant != moved && !mincore(reinterpret_cast<void*>(meant & ~uintptr_t(4095)), 1, &is_there))
-      return reinterpret_cast<const char*>(meant);
+    if (mincore(reinterpret_cast<void*>(meant & ~uintptr_t(4095)), 1, &is_there)) continue;
+    uintptr_t mask = 1;
+    while (mask < low) mask = 2 * mask + 1;
+    return reinterpret_cast<const char*>(meant - ((meant - low) & mask));
   }
   return nullptr;
 }

@@ -97,7 +97,11 @@ def mean_image(path) -> Tensor:
     with to_read(path) as file:
         mean = stored_blob(path).read(file)
     if not mean.numel():
-        raise CaffeValueError(f"{path}: not a mean image: no values in it")
+        layers = []
+        with contextlib.suppress(CaffeValueError):
+            layers = stored_layers(path)
+        hint = ", but layers, as a .caffemodel has" if layers else ""
+        raise CaffeValueError(f"{path}: not a mean image: no values in it{hint}")
     return mean[0] if mean.dim() == 4 and mean.shape[0] == 1 else mean
 
 

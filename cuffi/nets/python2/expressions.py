@@ -8,14 +8,16 @@ from .language import AUGMENTED, OLD_BUILTINS
 from .methods import ATTRIBUTES, KEYWORDS, METHODS, UNCALLED
 
 # Functions that look at their caller's frame, or that no bytes go into or come out of.
-_PLAIN = frozenset(
-    "locals globals vars dir eval execfile exec compile super len range xrange isinstance issubclass hasattr type id "
-    "callable abs bool print hash staticmethod classmethod property".split()
-)
+_PLAIN = frozenset((
+    "locals", "globals", "vars", "dir", "eval", "execfile", "exec", "compile", "super", "len", "range", "xrange",
+    "isinstance", "issubclass", "hasattr", "type", "id", "callable", "abs", "bool", "print", "hash",
+    "staticmethod", "classmethod", "property",
+))  # fmt: skip
 # Functions and types that go through their arguments.
-_EACH = frozenset(
-    "list tuple set frozenset dict enumerate iter sorted map zip filter reduce max min sum any all".split()
-)
+_EACH = frozenset((
+    "list", "tuple", "set", "frozenset", "dict", "enumerate", "iter", "sorted", "map", "zip", "filter", "reduce",
+    "max", "min", "sum", "any", "all",
+))  # fmt: skip
 # Calls of these names become calls of what `__type__` gives.
 _TYPES = frozenset(("int", "float", "str"))
 

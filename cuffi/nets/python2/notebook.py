@@ -146,11 +146,11 @@ def _is_target(text: str) -> bool:
 # ------------------------------------------------------------------------------------------------ commands
 
 # Those that change how IPython shows things, or what it loads: nothing to do.
-_NOTHING = set(
-    "matplotlib load_ext reload_ext autoreload config precision qtconsole gui alias colors pdb debug doctest_mode "
-    "xmode autocall automagic logstart logstop reset who whos history hist notebook pprint doc pdoc pinfo psource "
-    "lsmagic magic".split()
-)
+_NOTHING = frozenset((
+    "matplotlib", "load_ext", "reload_ext", "autoreload", "config", "precision", "qtconsole", "gui", "alias",
+    "colors", "pdb", "debug", "doctest_mode", "xmode", "autocall", "automagic", "logstart", "logstop", "reset",
+    "who", "whos", "history", "hist", "notebook", "pprint", "doc", "pdoc", "pinfo", "psource", "lsmagic", "magic",
+))  # fmt: skip
 _OF_SHELL = {"ls", "mkdir", "rm", "rmdir", "cp", "mv", "cat", "less", "more", "man", "ll", "pip", "conda"}
 _SCRIPTS = {"bash": "bash", "sh": "sh", "perl": "perl", "ruby": "ruby", "system": "sh", "sx": "sh", "!": "sh"}
 _SHOWN = {"html", "HTML", "javascript", "js", "latex", "markdown", "svg", "SVG"}

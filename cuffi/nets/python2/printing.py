@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import re
 import sys
 import weakref
@@ -53,10 +54,8 @@ _continued: Any = weakref.WeakSet()
 
 def forget_comma(file) -> None:
     """After file.write: no blank is written before what is printed next."""
-    try:
+    with contextlib.suppress(TypeError):
         _continued.discard(file)
-    except TypeError:
-        pass
 
 
 def end_line() -> None:
@@ -87,10 +86,8 @@ def printed(*values, file=None, continues: bool = False, **named) -> None:
         continued = not (isinstance(value, str) and one[-1:].isspace() and one[-1:] != " ")
     _write(file, text if continues else f"{text}\n")
     if continues and continued and values:
-        try:
+        with contextlib.suppress(TypeError):
             _continued.add(file)
-        except TypeError:
-            pass
     return None
 
 

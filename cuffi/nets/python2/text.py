@@ -1,4 +1,4 @@
-"""No bytes in a file of Python 2: what a library gives as bytes is text there, and a library that takes bytes gets them.
+"""No bytes in a file of Python 2: what libraries give as bytes is text there, and those that take bytes get them.
 
 `text` is called on what a file's expressions give, `each` on what its loops go through, `callee` on what it calls.
 """
@@ -9,7 +9,7 @@ import functools
 import io
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from .literals import as_bytes, as_text
 
-_as_texts = np.frompyfunc(as_text, 1, 1)
+_as_texts: Any = np.frompyfunc(as_text, 1, 1)
 
 
 def _of_array(array: np.ndarray) -> np.ndarray:
@@ -226,7 +226,7 @@ class _AcceptsText:
     """A file that was opened as binary, which also accepts text."""
 
     def write(self, data):
-        return super().write(as_bytes(data) if isinstance(data, str) else data)  # ty: ignore[unresolved-attribute]
+        return super().write(as_bytes(data) if isinstance(data, str) else data)  # ty: ignore[missing-attribute]
 
     def writelines(self, lines):
         for line in each(lines):
