@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -132,7 +132,7 @@ def judge_all(
     to: Path | None = None,
     options: Iterable[str] = (),
     seconds: float = 600,
-) -> Iterator[dict]:
+) -> Generator[dict]:
     """Judge each request once.
 
     Args:

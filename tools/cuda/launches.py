@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tree_sitter
 import tree_sitter_cuda
@@ -64,7 +64,7 @@ def find_launches(
         yield launch, at
 
 
-def _parse_statements(outline: Outline, tokens: list[Token]):
+def _parse_statements(outline: Outline, tokens: list[Token]) -> tuple[Any, int]:
     """The syntax tree of these tokens, and the number to add to its offsets to get the text's offsets."""
     start, before = (tokens[0].start, "void f(){") if tokens is not outline.lexed.tokens else (0, "")
     root = parse(before + mask(tokens, start, tokens[-1].end) + (";}" if before else ""))
