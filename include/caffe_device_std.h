@@ -310,19 +310,17 @@ template <typename A, typename B>
 CAFFE_BOTH constexpr pair<A, B> make_pair(A a, B b) {
   return pair<A, B>(a, b);
 }
-#define CAFFE_FUNCTION(name, symbol, Result)                                          \
-  template <typename T = void>                                                       \
-  struct name {                                                                      \
-    CAFFE_BOTH constexpr Result operator()(const T& a, const T& b) const {           \
-      return a symbol b;                                                             \
-    }                                                                                \
-  };                                                                                 \
-  template <>                                                                        \
-  struct name<void> {                                                                \
-    template <typename A, typename B>                                                \
-    CAFFE_BOTH constexpr auto operator()(const A& a, const B& b) const {             \
-      return a symbol b;                                                             \
-    }                                                                                \
+#define CAFFE_FUNCTION(name, symbol, Result)                                                    \
+  template <typename T = void>                                                                  \
+  struct name {                                                                                 \
+    CAFFE_BOTH constexpr Result operator()(const T& a, const T& b) const { return a symbol b; } \
+  };                                                                                            \
+  template <>                                                                                   \
+  struct name<void> {                                                                           \
+    template <typename A, typename B>                                                           \
+    CAFFE_BOTH constexpr auto operator()(const A& a, const B& b) const {                        \
+      return a symbol b;                                                                        \
+    }                                                                                           \
   };
 CAFFE_FUNCTION(plus, +, T)
 CAFFE_FUNCTION(minus, -, T)
@@ -414,23 +412,55 @@ CAFFE_LIMITS_OF_INTEGER(unsigned long long, 0, ULLONG_MAX, 64)
 #undef CAFFE_LIMITS
 
 // The functions of <cmath>: CUDA's own, which are overloaded for float.
-#define CAFFE_OF_MATH(name) using ::name;
-CAFFE_OF_MATH(abs)
-CAFFE_OF_MATH(fabs) CAFFE_OF_MATH(sqrt) CAFFE_OF_MATH(cbrt) CAFFE_OF_MATH(exp) CAFFE_OF_MATH(exp2)
-    CAFFE_OF_MATH(expm1) CAFFE_OF_MATH(log) CAFFE_OF_MATH(log2) CAFFE_OF_MATH(log10) CAFFE_OF_MATH(log1p)
-        CAFFE_OF_MATH(pow) CAFFE_OF_MATH(sin) CAFFE_OF_MATH(cos) CAFFE_OF_MATH(tan) CAFFE_OF_MATH(asin)
-            CAFFE_OF_MATH(acos) CAFFE_OF_MATH(atan) CAFFE_OF_MATH(atan2) CAFFE_OF_MATH(sinh)
-                CAFFE_OF_MATH(cosh) CAFFE_OF_MATH(tanh) CAFFE_OF_MATH(asinh) CAFFE_OF_MATH(acosh)
-                    CAFFE_OF_MATH(atanh) CAFFE_OF_MATH(ceil) CAFFE_OF_MATH(floor) CAFFE_OF_MATH(trunc)
-                        CAFFE_OF_MATH(round) CAFFE_OF_MATH(rint) CAFFE_OF_MATH(nearbyint)
-                            CAFFE_OF_MATH(lround) CAFFE_OF_MATH(fmod) CAFFE_OF_MATH(remainder)
-                                CAFFE_OF_MATH(fmin) CAFFE_OF_MATH(fmax) CAFFE_OF_MATH(fma)
-                                    CAFFE_OF_MATH(hypot) CAFFE_OF_MATH(erf) CAFFE_OF_MATH(erfc)
-                                        CAFFE_OF_MATH(tgamma) CAFFE_OF_MATH(lgamma) CAFFE_OF_MATH(copysign)
-                                            CAFFE_OF_MATH(ldexp) CAFFE_OF_MATH(frexp) CAFFE_OF_MATH(isnan)
-                                                CAFFE_OF_MATH(isinf) CAFFE_OF_MATH(isfinite)
-                                                    CAFFE_OF_MATH(signbit)
-#undef CAFFE_OF_MATH
+using ::abs;
+using ::acos;
+using ::acosh;
+using ::asin;
+using ::asinh;
+using ::atan;
+using ::atan2;
+using ::atanh;
+using ::cbrt;
+using ::ceil;
+using ::copysign;
+using ::cos;
+using ::cosh;
+using ::erf;
+using ::erfc;
+using ::exp;
+using ::exp2;
+using ::expm1;
+using ::fabs;
+using ::floor;
+using ::fma;
+using ::fmax;
+using ::fmin;
+using ::fmod;
+using ::frexp;
+using ::hypot;
+using ::isfinite;
+using ::isinf;
+using ::isnan;
+using ::ldexp;
+using ::lgamma;
+using ::log;
+using ::log10;
+using ::log1p;
+using ::log2;
+using ::lround;
+using ::nearbyint;
+using ::pow;
+using ::remainder;
+using ::rint;
+using ::round;
+using ::signbit;
+using ::sin;
+using ::sinh;
+using ::sqrt;
+using ::tan;
+using ::tanh;
+using ::tgamma;
+using ::trunc;
 }  // namespace std
 
 #endif  // CAFFE_DEVICE_STD_H_

@@ -97,6 +97,12 @@ TESTED_IN = {
     "cuffi/old_torch/ffi/torch_utils_ffi.py": "old_torch/ffi/test_front.py",
     "cuffi/old_torch/make/build_wrapper.py": "old_torch/make/test_wrapper.py",
     "cuffi/old_torch/on_processor.py": "old_torch/test_ext_front.py",
+    "tools/cuda/brackets.py": "tools/cuda/test_tokens.py",
+    **{
+        f"tools/cuda/ptx/{room}.py": "include/ptx/test_answers.py"
+        for room in ("arithmetic", "bits", "conversions", "copies", "loads", "matrices", "moves", "warps")
+    },
+    "tools/cuda/ptx/writer.py": "tools/cuda/ptx/test_translate.py",
 }
 
 

@@ -181,15 +181,15 @@ class Kernels:
 
     def _write(self, folder: Path, prepared, by_target: dict[str, nvrtc.Compiled]) -> None:
         edge = extension.extension(self.name)
-        images = []
+        images: list[tuple[int, bool, str]] = []
         for target, compiled in by_target.items():
             number = int(target.partition("_")[2])
             if compiled.cubin:
-                images.append([number, False, f"_{BACKEND.name}.{target}.cubin"])
+                images.append((number, False, f"_{BACKEND.name}.{target}.cubin"))
                 (folder / images[-1][2]).write_bytes(compiled.cubin)
         target, newest = list(by_target.items())[-1]
         number = int(target.partition("_")[2])
-        images.append([number, True, f"_{BACKEND.name}.compute_{number}.ptx"])
+        images.append((number, True, f"_{BACKEND.name}.compute_{number}.ptx"))
         (folder / images[-1][2]).write_text(newest.ptx)
         try:
             programs = {name: ptx.program_of(newest.ptx, name, edge).packed() for name in prepared.functions}

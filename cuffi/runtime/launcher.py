@@ -9,6 +9,7 @@ import functools
 import inspect
 import operator
 import struct
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -77,7 +78,7 @@ def _of_the_launch(missing) -> str:
 
 
 @functools.cache
-def _builtin(base: type) -> type:
+def _builtin(base: Any) -> Any:
     """The class of builtins of C functions, with the text for help() and a notebook's `?`.
 
     Args:

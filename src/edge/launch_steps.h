@@ -73,6 +73,12 @@ uint64_t half_of_product(uint64_t a, uint64_t b) {
   return bits_of<T>(static_cast<T>(static_cast<Wide>(as<T>(a)) * as<T>(b) >> 8 * sizeof(T)));
 }
 
+// The first one is the upper half.
+template <typename Format>
+uint64_t two_halves(uint64_t a, uint64_t b) {
+  return uint64_t{Format::encode(as<float>(a))} << 16 | Format::encode(as<float>(b));
+}
+
 // clang-format off
 // X(name, PTX, statement): A, B, C are the operands' bits, TO the result's.
 #define CAFFE_STEPS_OF_INTEGER(X, t, T) \
@@ -181,6 +187,8 @@ uint64_t half_of_product(uint64_t a, uint64_t b) {
   X(f64_of_f32, "cvt.f64.f32", TO = bits_of<double>(as<float>(A))) \
   X(f16_of_f32, "cvt.rn.f16.f32", TO = cuffi::types::half_detail::Ieee::encode(as<float>(A))) \
   X(bf16_of_f32, "cvt.rn.bf16.f32", TO = cuffi::types::half_detail::Brain::encode(as<float>(A))) \
+  X(f16x2_of_f32, "cvt.rn.f16x2.f32", TO = two_halves<cuffi::types::half_detail::Ieee>(A, B)) \
+  X(bf16x2_of_f32, "cvt.rn.bf16x2.f32", TO = two_halves<cuffi::types::half_detail::Brain>(A, B)) \
   X(f32_of_f16, "cvt.f32.f16", \
     TO = bits_of<float>(cuffi::types::half_detail::Ieee::decode(static_cast<uint16_t>(A)))) \
   X(mov, "mov", TO = A) \

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.typed import not_none
 
 import cuffi
 from cuffi.loading import kernel_build, load_inline, loaded, nvrtc, toolkit
@@ -219,7 +220,7 @@ def test_nothing_is_started_and_the_cache_has_it(monkeypatch):
 
 @needs_nvrtc
 def test_which_architectures():
-    known = nvrtc.find().architectures()
+    known = not_none(nvrtc.find()).architectures()
     assert kernel_build.targets("", known) == [f"compute_{known[0]}"]
     assert kernel_build.targets("sm_90 sm_80 sm_90", known) == ["sm_80", "sm_90"]
     assert kernel_build.targets("sm_999", known) == [f"compute_{known[-1]}"]

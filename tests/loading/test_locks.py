@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from support.typed import not_none
 
 from cuffi.loading import locks
 
@@ -30,7 +31,7 @@ def holder(path, how="alone"):
     )
     said = []
     while "locked" not in said:
-        said.append(process.stdout.readline().strip())
+        said.append(not_none(process.stdout).readline().strip())
         assert process.poll() is None
     return process, said
 

@@ -151,6 +151,15 @@ def test_conversions_of_whole_numbers(edge, arguments_at, source, target):
         assert found == WORDS[source](word).value % 2**bits
 
 
+@pytest.mark.parametrize(
+    ("how", "expected"), [("ne", 6), ("neu", 5), ("eq", 6), ("equ", 5), ("nan", 5), ("num", 6)]
+)
+def test_comparisons_with_what_is_no_number(edge, arguments_at, how, expected):
+    words = (bits_of("f32", math.nan), bits_of("f32", 1.0), 0)
+    code = f"setp.{how}.f32 %p1, %rd1, %rd2;\nselp.b64 %rd4, 5, 6, %p1;"
+    assert result(edge, arguments_at, code, words) == expected
+
+
 COMPARED = {
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
     "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
@@ -253,6 +262,10 @@ def test_halves_vectors_and_local_memory(edge, arguments_at):
     word = bits_of("f32", 1.5)
     assert result(edge, arguments_at, "{  cvt.rn.f16.f32 %rd4, %rd1;}\n", (word, 0, 0), "u16") == half
     assert result(edge, arguments_at, "cvt.f32.f16 %rd4, %rd1;", (half, 0, 0), "u32") == word
+    both = "cvt.rn.f16x2.f32 %rd4, %rd1, %rd2;"
+    assert result(edge, arguments_at, both, (word, 0, 0), "u32") == half << 16
+    brain = result(edge, arguments_at, "cvt.rn.bf16x2.f32 %rd4, %rd1, %rd2;", (0, word, 0), "u32")
+    assert brain == word >> 16
     packed = "mov.b64 %rd4, {%rd1, %rd2};"
     assert result(edge, arguments_at, packed, (1, 2, 0)) == 1 | 2 << 32
     unpacked = "mov.b64 {%rd5, %rd4}, %rd1;"

@@ -9,7 +9,6 @@ import signal
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from support.load import loads, wait_for
@@ -118,7 +117,7 @@ def test_a_line_turns_in_a_terminal(own_cache):
     assert text.endswith(" \r")  # the line is wiped
 
 
-def below(group: int) -> list[str]:
+def below(group: int | None) -> list[str]:
     """The commands of the processes in a group, zombies left out."""
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
@@ -130,6 +129,13 @@ def below(group: int) -> list[str]:
         if int(status[2]) == group and status[0] != "Z":
             found.append(command)
     return found
+
+
+def wait_until(condition, seconds: float = 10) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
 
 
 def group_of(command: str) -> int | None:
@@ -154,7 +160,7 @@ def test_make_and_its_compilers_end_with_the_process(own_cache, compiler, number
     assert group is not None and len(below(group)) > 3
     process.send_signal(number)
     process.communicate()
-    wait_for(lambda: not below(group), SimpleNamespace(poll=lambda: None), seconds=10)
+    wait_until(lambda: not below(group))
     lock = os.open(entry.with_suffix(".lock"), os.O_RDWR)
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # free
     os.close(lock)
@@ -198,7 +204,7 @@ threading.Thread(target=fork).start()
     time.sleep(0.5)  # it forks
     process.send_signal(signal.SIGTERM)
     process.communicate()
-    wait_for(lambda: not below(group), SimpleNamespace(poll=lambda: None), seconds=10)
+    wait_until(lambda: not below(group))
 
 
 @pytest.mark.parametrize("what", ["entry", "core"])

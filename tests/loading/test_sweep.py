@@ -8,6 +8,7 @@ import time
 
 import pytest
 from support.load import QUICK_FILL
+from support.typed import not_none
 
 from cuffi import load_inline
 from cuffi.loading import loaded, sweep
@@ -72,7 +73,7 @@ def test_what_a_build_uses_stays(tmp_path, lock):
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDS, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    assert process.stdout.readline() == "1\n"
+    assert not_none(process.stdout).readline() == "1\n"
     assert not sweep.sweep(tmp_path, "complete") and place.exists()
     process.communicate("\n")
     (tmp_path / sweep.STAMP).unlink()

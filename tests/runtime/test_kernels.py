@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.typed import not_none
 from support.workshop import CXX
 
 from cuffi.backends import HOST
@@ -132,9 +133,9 @@ def layer(built, driver, tmp_path):
         spec = importlib.util.spec_from_file_location(
             name, tmp_path / "__init__.py", submodule_search_locations=[]
         )
-        module = importlib.util.module_from_spec(spec)
+        module = importlib.util.module_from_spec(not_none(spec))
         sys.modules[name] = module
-        spec.loader.exec_module(module)
+        not_none(not_none(spec).loader).exec_module(module)
         return module.layer
 
     return make

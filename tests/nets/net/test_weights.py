@@ -2,6 +2,7 @@
 
 import random
 import struct
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,9 +88,10 @@ def test_parameters_that_another_layer_brought_are_not_missing(tmp_path):
         net = caffe_net(text, path)
     report = net.load_caffemodel(path)
     assert (report.loaded, report.missing, report.unused) == (["first"], ["one", "none"], [])
+    layers: Any = net.layers
     for name in ("first", "both"):
-        assert torch.equal(net.layers[name].weight, first.first.weight)
-        assert torch.equal(net.layers[name].bias, first.first.bias)
+        assert torch.equal(layers[name].weight, first.first.weight)
+        assert torch.equal(layers[name].bias, first.first.bias)
     assert torch.equal(net.one.weight, first.first.weight) and net.one.bias is not net.both.bias
 
 
