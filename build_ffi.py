@@ -41,6 +41,14 @@ FEATURES = """
 """
 # The features by the macro that the compiler defines for each.
 CPU_FEATURES = {f"__{name.upper().replace('.', '_')}__": name for name in FEATURES.split()}
+# Those of ARM64: src/edge/cpu_arm.h asks Linux for them. "dotprod" and the like have other names there.
+ARM_FEATURES = {
+    "__ARM_FEATURE_ATOMICS": "atomics", "__ARM_FEATURE_FP16_VECTOR_ARITHMETIC": "asimdhp",
+    "__ARM_FEATURE_QRDMX": "asimdrdm", "__ARM_FEATURE_JCVT": "jscvt", "__ARM_FEATURE_COMPLEX": "fcma",
+    "__ARM_FEATURE_DOTPROD": "asimddp", "__ARM_FEATURE_SVE": "sve", "__ARM_FEATURE_FP16_FML": "asimdfhm",
+    "__ARM_FEATURE_SVE2": "sve2", "__ARM_FEATURE_FRINT": "frint", "__ARM_FEATURE_MATMUL_INT8": "i8mm",
+    "__ARM_FEATURE_BF16_VECTOR_ARITHMETIC": "bf16", "__ARM_FEATURE_MOPS": "mops",
+}  # fmt: skip
 # The language of wrappers and of their precompiled headers, which must agree.
 PLAIN = "-std=c++14"
 
@@ -98,10 +106,9 @@ def cpu_features(cxx: list[str], flags: list[str]) -> list[str]:
     """The processor features that code compiled with these flags may need, and that the compiler can test for."""
     command = [*cxx, *flags, "-dM", "-E", "-x", "c++", os.devnull]
     macros = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    features: list[str] = [
-        feature for macro, feature in CPU_FEATURES.items() if f"#define {macro} " in macros
-    ]
-    if _can_be_asked(cxx, features):
+    known = ARM_FEATURES if "#define __aarch64__ " in macros else CPU_FEATURES
+    features: list[str] = [feature for macro, feature in known.items() if f"#define {macro} " in macros]
+    if known is ARM_FEATURES or _can_be_asked(cxx, features):
         return features
     # If a compiler cannot test for a feature, it is older than the processors with this feature.
     return [feature for feature in features if _can_be_asked(cxx, [feature])]

@@ -72,6 +72,7 @@ class Build(build_py):
         super().run()
         if not self.editable_mode:
             self._add_rules(Path(self.build_lib, NAME, "_toolkit"))
+            self._add_stubs(Path(self.build_lib, NAME))
 
     def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
         """Leaves out the files of cuffi-nets."""
@@ -92,6 +93,13 @@ class Build(build_py):
         left_out = [f"_{name}." for name in BACKENDS if name not in kept]
         found = super().find_data_files(package, src_dir)
         return [f for f in found if not Path(f).name.startswith(tuple(left_out))]
+
+    def _add_stubs(self, target: Path) -> None:
+        """For type checkers, which do not run the finder that makes cuffi.foo of a folder of layers."""
+        for package in packages():
+            above, _, layer = package.rpartition(".")
+            if above.endswith(".layers"):
+                (target / f"{layer}.pyi").write_text(f"from {package} import *\n")
 
     def _add_rules(self, target: Path) -> None:
         shutil.rmtree(target, ignore_errors=True)

@@ -49,7 +49,28 @@ _PUBLIC = {
 }
 
 
-def __getattr__(name: str):
+# For type checkers, which read it and do not run it: the names above are what they are, and no others are there.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import caffe as caffe
+    from . import dnn as dnn
+    from . import train as train
+    from .base import CaffeError as CaffeError
+    from .base import CaffeRuntimeError as CaffeRuntimeError
+    from .base import CaffeTypeError as CaffeTypeError
+    from .base import CaffeValueError as CaffeValueError
+    from .caffe_layers.call import caffe_layer as caffe_layer
+    from .loading.load import load as load
+    from .loading.load_inline import load_inline as load_inline
+    from .loading.run_make import CaffeBuildError as CaffeBuildError
+    from .nets.net import CaffeNet as CaffeNet
+    from .nets.net import caffe_net as caffe_net
+    from .packages import adopt as adopt
+    from .runtime import Layer as Layer
+    from .runtime.operator import operator as operator
+
+
+def _attribute(name: str):
     """Import `cuffi.round` at its first use. The error for an unknown name lists the known ones."""
     if name.startswith("_"):
         raise AttributeError(name)
@@ -67,6 +88,10 @@ def __getattr__(name: str):
     if name in _installed.KERNELS:
         raise ImportError(_installed.missing(name))
     raise AttributeError(f"no layer {name!r}. There are: {', '.join(known)}")
+
+
+if not TYPE_CHECKING:
+    __getattr__ = _attribute
 
 
 def __dir__() -> list[str]:

@@ -76,24 +76,9 @@ _MODULES = {"io": io, "proto": proto, "proto.caffe_pb2": _caffe_pb2, "net_spec":
             "_caffe": _caffe}  # fmt: skip
 
 
-# The types without a module here: those that make or write data, and Split, which torch does not need.
-_DATA = (
-    "Data",
-    "DummyData",
-    "HDF5Data",
-    "HDF5Output",
-    "ImageData",
-    "Input",
-    "MemoryData",
-    "Python",
-    "Split",
-    "WindowData",
-)
-
-
 def layer_type_list() -> list[str]:
     """All types of BVLC's Caffe. Ported layers' types are not among them."""
-    return sorted({*_stock_types(), *_DATA})
+    return sorted({*_stock_types(), *net_spec.DATA_TYPES})
 
 
 def init_log(*_) -> None:

@@ -17,8 +17,8 @@ PACKAGE = Path(__file__).resolve().parent
 INSTALLED = "_toolkit"
 # The files that every library's edge is compiled from. A wing's libraries have more (`structs`).
 EVERY = (
-    "build_ffi.py", "tools/make/declarations.py", "include/caffe_ffi.h", "src/edge/ffi_guard.h", "src/edge/ffi_run.h",
-    "src/edge/way_out.h",
+    "build_ffi.py", "tools/make/declarations.py", "include/caffe_ffi.h", "src/edge/cpu_arm.h", "src/edge/ffi_guard.h",
+    "src/edge/ffi_run.h", "src/edge/way_out.h",
 )  # fmt: skip
 # The files of the extension that makes calls, one for all layers (tools/make/build_call.py).
 CALL = (

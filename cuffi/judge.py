@@ -17,8 +17,8 @@ Exit status: 0 nothing found, 1 wrong, 2 usage, 3 no verdict.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -31,10 +31,13 @@ from .judging import kept
 from .judging.findings import NO_VERDICT, Finding, gravest, of_log
 from .judging.invented import Invented
 from .judging.limits import Limits
+from .judging.pool import judge_all
 from .judging.programs import NotBuilt, Program
 from .judging.python import Script
+from .judging.shown import for_github, lines, sarif, shown
 
 NO_ARGUMENTS = "; no kernel had run; arguments of main() follow --, and nothing can be typed"
+SCHEMA = 2  # of the JSON
 BLOCKS = 64  # of a launch, under the race finder
 
 
@@ -57,11 +60,12 @@ def judge(
         reference: path of a .py (--reference).
 
     Returns:
-        A dict that JSON can have: verdict, findings, kernels that ran, not_run, seconds, limits.
+        A dict that JSON can have: the version of its schema, verdict, findings, kernels that ran, not_run, seconds,
+        limits.
     """
     began, limits = time.perf_counter(), limits or Limits()
     paths = [Path(file).resolve() for file in files]
-    said: dict = {"files": [str(path) for path in paths], "limits": asdict(limits)}
+    said: dict = {"schema": SCHEMA, "files": [str(path) for path in paths], "limits": asdict(limits)}
     outcome = Outcome()
     try:
         kind = Script if paths[0].suffix == ".py" else Program
@@ -110,6 +114,8 @@ def _run(program: Program | Script, outcome: Outcome, limits: Limits, blocks: in
         if program.is_invented:
             found = _invented(program, folder, limits, blocks).certain(found)
         found = [program.placed(one) for one in found]
+    if not outcome.ran:  # then there is no kernel, either, instead of which torch computes
+        found = [one for one in found if one.kind != "not-the-kernel"]
     outcome.not_run += [
         f"{name}: did not run" for name in program.kernels if outcome.ran and name not in outcome.ran
     ]
@@ -127,10 +133,12 @@ def _run(program: Program | Script, outcome: Outcome, limits: Limits, blocks: in
         ]
     outcome.findings = found
     outcome.not_run += program.not_judged
+    if isinstance(program, Script) and program.drift:
+        outcome.outputs["drift"] = program.drift
 
 
 def _races(program: Program | Script, folder: Path, limits: Limits, blocks: int):
-    """Under the race finder: from the first thread, and if nothing is found, from the last."""
+    """Under the race finder: from the first thread, and if nothing is found, from the last, and changing at atomics."""
     settings = {"CAFFE_RACES_BLOCKS": str(blocks)}
     first = program.run("races", folder, limits, **settings)
     found, ran, left = of_log(first.log)
@@ -138,8 +146,9 @@ def _races(program: Program | Script, folder: Path, limits: Limits, blocks: int)
     if all(one.is_warning for one in found):
         # A program whose threads wait for earlier ones does not end so, which says nothing.
         within = replace(limits, seconds=min(limits.seconds, program.more_seconds))
-        again = program.run("races", folder, within, **settings, CAFFE_RACES_BACKWARDS="1")
-        found += [one for one in of_log(again.log)[0] if one.kind == "race"]
+        for order in ("CAFFE_RACES_BACKWARDS", "CAFFE_RACES_CHANGING"):
+            again = program.run("races", folder, within, **settings, **{order: "1"})
+            found += [one for one in of_log(again.log)[0] if one.kind == "race"]
     return found, ran, left
 
 
@@ -175,35 +184,7 @@ def _without_doubles(findings: list[Finding]) -> list[Finding]:
     return list(told.values())
 
 
-def shown(said: dict) -> str:
-    """The answer as text."""
-    allowed = ", a warning" if said["findings"] and not said["status"] else ""
-    lines = [f"{said['files'][0] if said['files'] else '?'}: {said['verdict']}{allowed}"]
-    lines += [f"  {one['kind']}: {one['text']}" + _at(one) for one in said["findings"]]
-    lines += [f"  not run: {why}" for why in said["not_run"]]
-    ran = ", ".join(said["ran"]) or "no kernel"
-    return "\n".join([*lines, f"  ran: {ran}; {said['seconds']} s"])
-
-
-def _at(one: dict) -> str:
-    return f"\n    {one['place']}" if one["place"] and one["place"] not in one["text"] else ""
-
-
-def annotations(said: dict) -> str:
-    """The findings as GitHub's workflow commands, which mark lines of a change."""
-    lines = []
-    for one in said["findings"]:
-        file, _, line = one["place"].rpartition(":")
-        with contextlib.suppress(ValueError):
-            file = str(Path(file).relative_to(Path.cwd()))
-        where = f"file={file},line={line}," if file else f"file={said['files'][0]},"
-        text = one["text"].replace("%", "%25").replace("\n", "%0A")
-        level = "error" if said["status"] == 1 and not one["is_warning"] else "warning"
-        lines.append(f"::{level} {where}title=cuffi judge: {one['kind']}::{text}")
-    return "\n".join(lines)
-
-
-def resident(limits: Limits, options: list[str]) -> int:
+def resident(limits: Limits, options: list[str], blocks: int = BLOCKS) -> int:
     """Answer requests from standard input, one JSON object a line, until it ends."""
     for line in sys.stdin:
         if not line.strip():
@@ -218,12 +199,31 @@ def resident(limits: Limits, options: list[str]) -> int:
                 if not files:
                     raise ValueError('a request needs "files" or "text"')
                 more = {"reference": request.get("reference")}
-                said = judge(files, request.get("arguments", ()), limits, options, **more)
+                said = judge(files, request.get("arguments", ()), limits, options, blocks, **more)
                 said |= {"id": request["id"]} if "id" in request else {}
             except (ValueError, AttributeError, TypeError, OSError) as error:
                 said = {"verdict": "usage", "status": 2, "findings": [{"kind": "usage", "text": str(error)}]}
         print(json.dumps(said), flush=True)
     return 0
+
+
+def many(given: argparse.Namespace, arguments: list[str], options: list[str]) -> int:
+    """Judge each file alone. Returns 1 if one is wrong, else 3 if one has no verdict."""
+    asked = [
+        *options,
+        f"--seconds={given.seconds:g}",
+        f"--megabytes={given.megabytes}",
+        f"--blocks={given.blocks}",
+    ]
+    requests = (
+        {"files": [str(Path(file).resolve())], "arguments": arguments, "reference": given.reference}
+        for file in given.files
+    )
+    statuses = set()
+    for said in judge_all(requests, given.jobs, options=asked):
+        print(json.dumps(said), flush=True)
+        statuses.add(said["status"])
+    return next((status for status in (1, 2, 3) if status in statuses), 0)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -233,8 +233,16 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("files", nargs="*", metavar="file.cu")
     made.add_argument("--reference", metavar="ref.py", help="what must come out")
     made.add_argument("--json", action="store_true", help="print one JSON object")
+    made.add_argument("--lines", action="store_true", help="print file:line:column: error: ..., for editors")
+    made.add_argument("--sarif", metavar="FILE", help="write the findings as SARIF 2.1.0, too")
     made.add_argument("--annotate", action="store_true", help="print GitHub's annotations, too")
     made.add_argument("--resident", action="store_true", help="read requests from standard input")
+    made.add_argument(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="judge each file alone, N at once: a JSON line for each, in order",
+    )
     made.add_argument("--seconds", type=float, default=20, help="of each run (20)")
     made.add_argument("--megabytes", type=int, default=6000, help="of memory of each run (6000)")
     made.add_argument(
@@ -254,7 +262,7 @@ def _usage(given: argparse.Namespace) -> str:
             return f"no file {file}"
     if not given.files:
         return "name a .cu or a .py file"
-    if len(given.files) > 1 and any(file.endswith(".py") for file in given.files):
+    if not given.jobs and len(given.files) > 1 and any(file.endswith(".py") for file in given.files):
         return "a .py file is judged alone"
     return ""
 
@@ -270,16 +278,33 @@ def main(arguments: list[str] | None = None) -> int:
     limits = Limits(given.seconds, given.megabytes, building=min(Limits.building, 5 * given.seconds))
     options = [*(f"-D{word}" for word in given.D), *(f"-I{Path(word).resolve()}" for word in given.I)]
     if given.resident:
-        return resident(limits, options)
+        return resident(limits, options, given.blocks)
     if wrong := _usage(given):
         print(f"cuffi judge: {wrong}", file=sys.stderr)
         return 2
+    if given.jobs:
+        return many(given, words[at + 1 :], options)
     said = judge(given.files, words[at + 1 :], limits, options, given.blocks, given.reference)
-    print(json.dumps(said, indent=1) if given.json else shown(said))
+    print(json.dumps(said, indent=1) if given.json else lines(said) if given.lines else shown(said))
     if given.annotate and said["findings"]:
-        print(annotations(said))
+        print(for_github(said))
+    if given.sarif:
+        Path(given.sarif).write_text(json.dumps(sarif([said]), indent=1) + "\n")
     return said["status"]
 
 
+def command() -> int:
+    """`main`, which ends quietly if nobody reads what it prints, and by Ctrl-C."""
+    try:
+        status = main()
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes as it ends
+        return 141
+    except KeyboardInterrupt:
+        return 130
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command())

@@ -5,8 +5,9 @@ SANITIZER_1 := -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefin
 # -O0: the optimiser removes accesses whose value nobody uses. addr2line reads DWARF 4 with #line, and not 5 (binutils 2.40).
 SANITIZER_races := -fsanitize=thread --param=tsan-distinguish-volatile=1 -DCAFFE_HOST_RACES=1 -O0 -gdwarf-4 -g1 -Wno-tsan
 # What nvcc does not assume, g++ must not assume of kernels: that memory has one type (a kernel loads halves as float4),
-# that each loop ends, that a pointer which was used is not null. docs/architecture/toolkit.md has what this costs.
-AS_NVCC     := -fno-strict-aliasing -fno-finite-loops -fno-delete-null-pointer-checks
+# that each loop ends, that a pointer which was used is not null. docs/architecture/toolkit.md has what this costs. Plain
+# char is signed, as where nearly all .cu files were written: on ARM g++ takes it for unsigned.
+AS_NVCC     := -fsigned-char -fno-strict-aliasing -fno-finite-loops -fno-delete-null-pointer-checks
 host_FLAGS   = $(COMMON) -Iinclude/host -O3 -march=$(HOST_ARCH) -fno-math-errno -fno-trapping-math $(AS_NVCC) \
                $(OBJECT) -g1 -DCAFFE_HOST_BACKEND=1 $(SANITIZER_$(SANITIZE))
 host_LINK   := -pthread -lm $(if $(filter 1,$(SANITIZE)),-fsanitize=address$(comma)undefined)

@@ -156,7 +156,7 @@ RACY = "__global__ void sum(const int* x, int* total) { *total += x[threadIdx.x]
 def test_it_judges_away_from_the_checkout(site, tmp_path, cache):
     """A .cu by both commands, and by pytest's plugin."""
     (tmp_path / "sum.cu").write_text(RACY)
-    program = 'int main() { sum<<<1, 1>>>(new int[1]{3}, new int[1]{}); printf("ran\\n"); }\n'
+    program = 'int main() { sum<<<1, 1>>>(new int[1]{3}, new int[1]{}); printf("ran\n"); }\n'
     (tmp_path / "main.cu").write_text("#include <cstdio>\n" + RACY + program)
     environment = os.environ | {"PYTHONPATH": str(site), "PYTHONSAFEPATH": "1"}
     # Where nobody asks for the judge, its plugin leaves the path alone: `tools` may be a package of yours.
@@ -256,3 +256,29 @@ def test_the_licence_names_what_comes_from_caffe():
     assert len(named) > 5 and all(any(ROOT.glob(path.rstrip("/"))) for path in named), named
     protos = {f.relative_to(ROOT) for f in (ROOT / "cuffi").rglob("*.proto")}
     assert protos <= {f.relative_to(ROOT) for path in named for f in ROOT.glob(path)}
+
+
+def test_the_checkers_know_the_layers_of_a_wheel(site, tmp_path):
+    """from cuffi.round import Round: a finder makes it at run time, and a stub says so."""
+    stubs = {f.stem for f in (site / "cuffi").glob("*.pyi")}
+    assert {"round", "sigmoid", "correlation"} <= stubs
+    ty = shutil.which("ty") or shutil.which("ty", path=str(Path(sys.executable).parent))
+    if ty is None:
+        pytest.skip("no ty")
+    (tmp_path / "user.py").write_text(
+        "from cuffi.round import Round, round_ste\nfrom cuffi.sigmoid import sigmoid\nsigmoid(1)\nround_ste(Round)\n"
+    )
+    command = [
+        ty,
+        "check",
+        "--python",
+        sys.prefix,
+        "--output-format",
+        "concise",
+        "--extra-search-path",
+        str(site),
+    ]
+    done = subprocess.run([*command, "user.py"], capture_output=True, text=True, cwd=tmp_path)
+    assert re.findall(r"user.py:(\d+):\d+: error\[(\S+)\]", done.stdout) == [
+        ("3", "invalid-argument-type"), ("4", "invalid-argument-type")
+    ], done.stdout  # fmt: skip

@@ -83,11 +83,26 @@ TESTED_IN = {
     "cuffi/nets/net/parameter_groups.py": "nets/net/test_net.py",
     "cuffi/nets/net/report.py": "nets/net/test_refusals.py",
     "cuffi/nets/net/running.py": "nets/net/test_net.py",
+    "cuffi/nets/python2/expressions.py": "nets/python2/test_statements.py",
+    "cuffi/nets/python2/literals.py": "nets/python2/test_statements.py",
+    "cuffi/nets/python2/methods.py": "nets/python2/test_statements.py",
+    "cuffi/nets/python2/old_modules.py": "nets/python2/test_statements.py",
+    "cuffi/nets/python2/old_pictures.py": "nets/python2/test_libraries.py",
+    "cuffi/nets/python2/old_random.py": "nets/python2/test_statements.py",
+    "cuffi/nets/python2/order.py": "nets/python2/test_statements.py",
+    "cuffi/nets/python2/scopes.py": "nets/python2/test_statements.py",
+    "cuffi/nets/python2/text.py": "nets/python2/test_statements.py",
     "cuffi/old_torch/blas.py": "old_torch/ffi/test_th_operations.py",
     "cuffi/old_torch/copies.py": "old_torch/test_cpp_extension.py",
     "cuffi/old_torch/ffi/torch_utils_ffi.py": "old_torch/ffi/test_front.py",
     "cuffi/old_torch/make/build_wrapper.py": "old_torch/make/test_wrapper.py",
     "cuffi/old_torch/on_processor.py": "old_torch/test_ext_front.py",
+    "tools/cuda/brackets.py": "tools/cuda/test_tokens.py",
+    **{
+        f"tools/cuda/ptx/{room}.py": "include/ptx/test_answers.py"
+        for room in ("arithmetic", "bits", "conversions", "copies", "loads", "matrices", "moves", "warps")
+    },
+    "tools/cuda/ptx/writer.py": "tools/cuda/ptx/test_translate.py",
 }
 
 

@@ -6,8 +6,10 @@ number in a file of 500 MB. The values of blobs are read directly into torch's m
 
 from __future__ import annotations
 
+import contextlib
 import math
 import mmap
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -115,6 +117,19 @@ def stored_blob(path) -> StoredBlob:
     return _scanned(path, ".binaryproto", lambda scan, size: scan.blob(0, size))
 
 
+def mean_image(path) -> Tensor:
+    """The mean image of a .binaryproto, [channels, height, width]. The channels have the file's order, mostly BGR."""
+    with to_read(path) as file:
+        mean = stored_blob(path).read(file)
+    if not mean.numel():
+        layers = []
+        with contextlib.suppress(CaffeValueError):
+            layers = stored_layers(path)
+        hint = ", but layers, as a .caffemodel has" if layers else ""
+        raise CaffeValueError(f"{path}: not a mean image: no values in it{hint}")
+    return mean[0] if mean.dim() == 4 and mean.shape[0] == 1 else mean
+
+
 def stored_state(path) -> StoredState:
     """The content of a .solverstate. CaffeValueError with the offset if the file is not one."""
     return _scanned(path, ".solverstate", lambda scan, size: scan.state(size))
@@ -137,6 +152,7 @@ _MAGIC = {
     HDF5_MAGIC: "it is an HDF5 file, which caffe_net reads as weights",
     b"PK\x03\x04": "it is a zip archive, as torch.save writes them",
     b"\x1f\x8b": "it is a gzip file: unpack it",
+    b"\x93NUMPY": "it is a numpy file: numpy.load reads it",
 }
 
 
@@ -146,6 +162,8 @@ def _looks_like(data) -> str:
         if data[: len(magic)] == magic:
             return words
     begin = data[:60].decode("latin-1").split("\n")[0].rstrip("\r")
+    if re.match(r"\s*<(!doctype|html|\?xml)", begin, re.IGNORECASE):
+        return f"it is text, and begins with {begin!r}, a web page: the download gave a page in place of the file"
     is_text = len(begin) > 12 and begin.isascii() and begin.isprintable()
     return f"it is text, and begins with {begin!r}" if is_text else ""
 
@@ -168,8 +186,16 @@ class _Scan:
             elif number == _NET["layers"]:
                 layers.append(self.layer(at, end, _V1))
         if not layers:
-            raise _Malformed("no layers in it")
+            raise _Malformed("no layers in it" + self._or_blob(size))
         return layers
+
+    def _or_blob(self, size: int) -> str:
+        """Is it a blob, such as a mean image?"""
+        try:
+            blob = self.blob(0, size)
+        except _Malformed:
+            return ""
+        return f". It is one blob of shape {list(blob.shape)}, such as a mean image" if blob.count else ""
 
     def layer(self, at: int, end: int, numbers: dict[str, int]) -> StoredLayer:
         layer, where = StoredLayer(""), at
@@ -258,7 +284,10 @@ class _Scan:
             else:
                 raise _Malformed(f"offset {where}: a field of wire type {wire}")
             if not number or size > end - at:
-                raise _Malformed(f"offset {where}: a field of {size} bytes where {end - at} are left")
+                left = f"offset {where}: a field of {size} bytes where {end - at} are left"
+                if number and end == len(self.data) and size < 1 << 40:
+                    left += f": {size - end + at:,} are missing, as after a download that stopped: get the file again"
+                raise _Malformed(left)
             yield number, wire, at, at + size
             at += size
 

@@ -268,23 +268,24 @@ def read_fields(
 
     unknown: list[Unknown] = []
     known = _with_known_fields(node, message.DESCRIPTOR, "", without, unknown, words)
-    text = render(known)
+    placed = render(known)  # with the file's own lines
+    text = placed.lstrip("\n")
     try:
         text_format.Parse(text, message)
     except text_format.ParseError as error:
-        raise CaffeValueError(_naming_the_field(error, text, node.line)) from None
+        raise CaffeValueError(_naming_the_field(error, text, node.line, len(placed) - len(text))) from None
     return unknown
 
 
-def _naming_the_field(error, text: str, line: int) -> str:
-    """protobuf's error with the field's name in place of the text of its line."""
+def _naming_the_field(error, text: str, line: int, above: int) -> str:
+    """protobuf's error with the field's name in place of the text of its line. `above`: lines above the text."""
     said = re.sub(r"^\d+:\d+ : ", "", str(error))
     if not error.GetLine():
         return f"line {line}: {said}"
     of_line = text.split("\n")[error.GetLine() - 1]
     names = re.findall(r"(\w+) ?[:{<]", of_line[: (error.GetColumn() or 0) - 1])
     said = said.removeprefix(f"'{of_line}': ")
-    return f"line {error.GetLine()}: {names[-1] + ': ' if names else ''}{said}"
+    return f"line {error.GetLine() + above}: {names[-1] + ': ' if names else ''}{said}"
 
 
 def _with_known_fields(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from .limits import OWN, Ran
 from .rewriters import LaneRead, Mistake, Race, parse
@@ -23,7 +24,7 @@ CLASSES = [
         "arithmetic",
         "undefined",
     ),
-    *("different-result", "wrong-status", "crash", "hang", "launch"),
+    *("different-result", "not-the-kernel", "wrong-status", "crash", "hang", "launch"),
     *("refused", "not-built", "no-kernel", "incomplete"),
 ]
 NO_VERDICT = {"refused", "not-built", "no-kernel", "incomplete", "hang"}
@@ -55,6 +56,16 @@ ENDED = re.compile(OWN + r" case: \S+ \d+ \d+ (-?\d+)\n")
 OF_VALUES = {"bounds", "null", "assertion", "arithmetic", "undefined", "crash"}
 SIZED = re.compile(r"global-buffer|stack-buffer|runtime error: index")
 FRAME = re.compile(r"#\d+ 0x\w+ in [^\n]*? (/[^\s:]+:\d+)")
+
+
+# What the launcher says of AddressSanitizer's report: kernel, thread, block, what, bytes, from where in how many.
+ACCESS = re.compile(
+    OWN + r" access: kernel (.*): thread (\d+) of block (\d+)\t(\w+)\t(\d+)\t(-?\d+)\t(\d+)\n"
+)
+# Addresses, which are others in each run.
+ADDRESSES = re.compile(
+    r"( on (unknown )?address 0x| at pc 0x| \(pc 0x|, at address |: attempting free on address).*"
+)
 
 
 @dataclass
@@ -108,7 +119,8 @@ def _of_rows(log: str) -> tuple[list[Finding], set[str], list[str]]:
         elif isinstance(one, LaneRead):
             found.append(Finding("lane", str(one), one.place, one.kernel))
         else:
-            found.append(Finding(_kind_of(one), str(one), one.place, one.kernel, one.is_warning))
+            text = re.sub(r", at address [^\n]*", "", str(one))
+            found.append(Finding(_kind_of(one), text, one.place, one.kernel, one.is_warning))
     return found, ran, left
 
 
@@ -123,18 +135,66 @@ def _kind_of(mistake: Mistake) -> str:
 def of_text(errors: str, files: list[str]) -> list[Finding]:
     """The findings that a run's error output tells."""
     frames = [place for place in FRAME.findall(errors) if place.rpartition(":")[0] in files]
+    access = ACCESS.search(errors)
+    errors = ACCESS.sub("", errors)
     found: dict[str, Finding] = {}
     for kind, pattern in SAID:
         if match := re.search(pattern, errors):
             text = re.sub(r"^==\d+==\s*|^ERROR: ", "", match[0].strip())
             own = re.match(r"(/[^\s:]+:\d+)", text)
-            found.setdefault(kind, Finding(kind, text, own[1] if own else next(iter(frames), "")))
+            one = Finding(kind, ADDRESSES.sub("", text), own[1] if own else next(iter(frames), ""))
+            if access and "AddressSanitizer" in text:
+                one = _of_access(one, access)
+            found.setdefault(kind, one)
             errors = errors.replace(match[0], "")  # one line says one thing
     if "hang" in found:
         return [found["hang"]]
     if "memory-limit" in found:
         return [Finding("incomplete", f"the memory limit was reached: {found['memory-limit'].text}")]
     return list(found.values())
+
+
+def _of_access(one: Finding, access: re.Match) -> Finding:
+    """With kernel, thread, block, and how far it is outside of which memory."""
+    kernel, thread, block, what, *rest = access.groups()
+    width, at, size = map(int, rest)
+    line = line_at(one.place)
+    name = array_of(line, what == "writes")
+    memory = f"{name + ', ' if name else ''}memory of {size} bytes"
+    if not size:
+        where = f"outside of {name}" if name else "that are not there"
+    elif at >= size:
+        where = f"{at - size} bytes after {memory}"
+    else:
+        where = f"{-at} bytes before {memory}" if at < 0 else f"in {memory}"
+    where += f" (element {at // width})" if size and width else ""
+    said = one.text.replace("AddressSanitizer: ", "")
+    text = f"{one.kind} in kernel {kernel}: it {what} {width} bytes {where}: {said}"
+    if one.place:
+        text += f"\n    {one.place}: thread {thread} of block {block}: {line}"
+    else:
+        text += f", by thread {thread} of block {block}"
+    return Finding(one.kind, text, one.place, kernel)
+
+
+def line_at(place: str) -> str:
+    """The source's line at 'file:line'; "" if it cannot be read."""
+    file, _, number = place.rpartition(":")
+    try:
+        return Path(file).read_text(errors="replace").splitlines()[int(number) - 1].strip()
+    except (OSError, ValueError, IndexError):
+        return ""
+
+
+def array_of(line: str, is_written: bool) -> str:
+    """The array that this line writes or reads, if it is one alone."""
+    written = re.search(r"(\w+)\s*\[[^\[\]]*\]\s*([-+*/%|&^]|<<|>>)?=(?!=)", line)
+    if is_written:
+        return written[1] if written else ""
+    names = re.findall(r"(\w+)\s*\[", line)
+    if written and not written[2]:
+        names.remove(written[1])
+    return names[0] if len(set(names)) == 1 else ""
 
 
 def of_run(ran: Ran, files: list[str], seconds: float) -> list[Finding]:

@@ -63,7 +63,11 @@ class Kernel(pytest.Item):
         assert isinstance(self.parent, CudaFile)
         said = self.parent.verdict()
         found = [one for one in said["findings"] if one["kernel"] in ("", self.name)]
-        text = "\n".join(f"{one['kind']}: {one['text']}" for one in found)
+        text = "\n".join(
+            f"{one['kind']}: {one['text']}"
+            + (f"\n    {one['place']}" if one["place"] not in one["text"] else "")
+            for one in found
+        )
         if said["status"] == 3 or (not found and self.name not in said["ran"]):
             pytest.skip(text or f"{self.name} did not run")
         if any(not one["is_warning"] for one in found):

@@ -41,6 +41,7 @@ STDIN = re.compile(
     r"\bstdin\b|\bscanf\s*\(|\bcin\b|\bgetchar\s*\(|\bSTDIN_FILENO\b"
 )  # there is nothing in it
 AS_NVCC = [
+    "-fsigned-char",
     "-fno-strict-aliasing",
     "-fno-finite-loops",
     "-fno-delete-null-pointer-checks",
@@ -68,6 +69,9 @@ class Unbuilt:
     has_main: bool
     takes_arguments: bool = False  # or reads what is typed
     not_watched: list[str] = field(default_factory=list)
+    lines: list[tuple[str, int, int, str]] = field(
+        default_factory=list
+    )  # of kernels: file, first, last, name
 
 
 def rewritten(files: list[Path], options: Sequence[str] = ()) -> Unbuilt:
@@ -106,6 +110,10 @@ def rewritten(files: list[Path], options: Sequence[str] = ()) -> Unbuilt:
         made.sources.append(str(file.parent.relative_to(root) / f"judged{number}.cpp"))
         made.texts |= {name or made.sources[-1]: text for name, text in texts.items()}
     functions = [f for unit in units for source in unit.sources for f in source.functions]
+    for source in (source for unit in units for source in unit.sources):
+        for f in (f for f in source.functions if f.is_kernel):
+            first, last = (source.text.count("\n", 0, at) + 1 for at in (f.head, f.end))
+            made.lines.append((str(Path(source.path).resolve()), first, last, f.name))
     made.kernels = list(dict.fromkeys(f.name for f in functions if f.is_kernel))
     made.has_main = any(f.name == "main" and not f.scope for f in functions)
     made.takes_arguments = any(f.name == "main" and f.parameters for f in functions) or any(
@@ -165,7 +173,14 @@ class Program:
         return done.stdout
 
     def placed(self, one: Finding) -> Finding:
-        return one
+        """With the kernel whose line it is."""
+        file, _, number = one.place.rpartition(":")
+        inside = (
+            name
+            for its, first, last, name in self.unbuilt.lines
+            if its == file and number.isdigit() and first <= int(number) <= last
+        )
+        return one if one.kernel else replace(one, kernel=next(inside, ""))
 
 
 def program(
@@ -249,7 +264,7 @@ def flags(mode: str) -> list[str]:
 
 
 @functools.cache
-def _name(mode: str) -> str:
+def prepared_name(mode: str) -> str:
     """The name of what is prepared for a mode by this version of the toolkit."""
     root = toolkit.root()
     words = hashlib.sha256(repr((flags(mode), compiler(), os.uname().release)).encode())
@@ -260,7 +275,7 @@ def _name(mode: str) -> str:
 
 def prepared(mode: str) -> tuple[Path, Path]:
     """The precompiled headers and the launcher of a mode, made once for this version of the toolkit."""
-    root, folder = toolkit.root(), kept.folder() / _name(mode)
+    root, folder = toolkit.root(), kept.folder() / prepared_name(mode)
     header, launcher = folder / "judge.h", folder / "launch.o"
     if not kept.is_whole(folder):
         private.make_private(folder)

@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
+import threading
 from dataclasses import replace
 from pathlib import Path
 
+from ..loading import private
+from . import kept
 from .findings import Finding, of_run
-from .limits import OWN, Limits, Ran, run
-from .programs import compiler
+from .limits import OWN, Limits, Ran, given, run
+from .programs import NotBuilt, compiler, prepared_name
+
+CANDIDATE, COMPARE = "cuffi.judging.candidate", "cuffi.judging.compare"
+SAID = re.compile(OWN + r" (\S+): (.*)")
 
 BUILDING = 300  # seconds that building may take on top of a run's
-COMPARE = Path(__file__).with_name("compare.py")
 PRELOADED = ("libasan.so", "libubsan.so", "libstdc++.so")
 COPY = re.compile(r"/[^\s:]+\.(?:cuh?|cpp|h):\d+")
+# What is built for each candidate alike. It is built once, of a file of the judge's own.
+FIRST = """from torch.utils.cpp_extension import load_inline
+text = "__global__ void k(int* x) { *x = 1; }\\nint f() { k<<<1, 1>>>(nullptr); return 1; }"
+load_inline("first", "int f();", text, functions=["f"])
+"""
+KEPT_CACHES = 50
+MEANT = {
+    "different": "different-result",
+    "early": "wrong-status",
+    "not-the-kernel": "not-the-kernel",
+    "incomplete": "incomplete",
+}
 
 
 class Script:
-    """`python -m cuffi.ext file.py` without a GPU, or its ModelNew against the Model of a reference (compare.py)."""
+    """`python -m cuffi.ext file.py` without a GPU, or its ModelNew against the Model of a reference.
+
+    Each has a cache of its own, because what lies in a cache is run.
+    """
 
     not_judged: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
@@ -29,21 +53,68 @@ class Script:
 
     def __init__(self, files: list[Path], arguments: list[str], options: list[str], reference: Path | None):
         (self.file,) = files
-        words = [COMPARE, self.file, reference] if reference else [self.file]
-        self.compares = reference is not None
-        self.words = ["-m", "cuffi.ext", *map(str, words), *arguments]
+        self.reference, self.arguments = reference, arguments
+        self.drift = ""
+        self._results: tuple[Path, Limits] | None = None
+        self._writing = threading.Lock()
 
     def run(self, mode: str, folder: Path, limits: Limits, **settings) -> Ran:
-        root = str(Path(__file__).resolve().parents[2])
-        path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-        settings |= {"SANITIZE": "races" if mode == "races" else "1", "PYTHONPATH": path}
-        settings |= {"CUDA_VISIBLE_DEVICES": "", "NVCC": ""}
-        if mode == "memory":  # Python itself must have AddressSanitizer's library, from the start
-            asked = [[*compiler(), f"-print-file-name={name}"] for name in PRELOADED]
-            paths = [subprocess.run(one, capture_output=True, text=True).stdout.strip() for one in asked]
-            settings["LD_PRELOAD"] = " ".join(paths)
+        """Run it in a mode; and "plain" is without checks."""
+        words, changes = [str(self.file), "--", *self.arguments], [self._cache(mode)]
+        if self.reference:
+            inputs, results = (
+                self._inputs(folder, limits),
+                Path(tempfile.mkdtemp(prefix="results-", dir=folder)),
+            )
+            words, changes = [str(self.file), str(inputs), str(results)], [*changes, results]
+            self._results = (results, limits)
+        settings |= environment(mode) | {"CUFFI_CACHE": str(changes[0])}
         within = replace(limits, seconds=limits.seconds + BUILDING)
-        return run(Path(sys.executable), self.words, within, folder, **settings)
+        return run(
+            Path(sys.executable), ["-m", CANDIDATE, *words], within, folder, tuple(changes), **settings
+        )
+
+    def _inputs(self, folder: Path, limits: Limits) -> Path:
+        """What the reference gives to both models, written once."""
+        to = folder / "inputs"
+        with self._writing:
+            if not to.exists():
+                to.mkdir()
+                self.write_inputs(to, limits)
+        return to
+
+    def write_inputs(self, to: Path, limits: Limits):
+        """Let the reference write what both models get."""
+        done = self._compares("--inputs", to, limits, (to,))
+        if done.status:
+            raise NotBuilt("incomplete", [f"{self.reference}: {_last(done)}"])
+
+    def compared(self, results: Path, limits: Limits) -> list[tuple[str, str]]:
+        """What the reference's process says of these results: words and texts."""
+        done = self._compares("--compare", results, limits)
+        if f"{OWN} compared" not in done.errors:
+            return [("incomplete", f"{self.reference}: {_last(done)}")]
+        return SAID.findall(done.errors)
+
+    def _compares(self, what: str, place: Path, limits: Limits, changes: tuple[Path, ...] = ()) -> Ran:
+        words = ["-m", COMPARE, what, str(self.reference), str(place)]
+        within = replace(limits, seconds=limits.seconds + BUILDING)
+        return run(Path(sys.executable), words, within, place.parent, changes, **environment("plain"))
+
+    def _cache(self, mode: str) -> Path:
+        """The cache of this file, which begins as a copy of one that has what each file needs."""
+        words = hashlib.sha256(self.file.read_bytes() + mode.encode()).hexdigest()[:32]
+        first = _first_cache(mode)
+        own = private.make_private(kept.folder() / "candidates") / f"{first.name}-{words}"
+        if not own.exists():
+            with tempfile.TemporaryDirectory(dir=own.parent, prefix=".") as partial:
+                shutil.copytree(first / "cache", Path(partial, "cache"), symlinks=True)
+                with contextlib.suppress(OSError):  # another process was faster
+                    Path(partial, "cache").rename(own)
+        os.utime(own)
+        for old in sorted(own.parent.glob("[!.]*"), key=lambda one: one.stat().st_mtime)[:-KEPT_CACHES]:
+            shutil.rmtree(old, ignore_errors=True)
+        return own
 
     def findings(self, ran: Ran, seconds: float) -> list[Finding]:
         """What the run's output says."""
@@ -56,14 +127,18 @@ class Script:
 
     def result(self, ran: Ran) -> list[Finding]:
         """What its result says, if nothing else does."""
-        if told := re.findall(OWN + " different: (.*)", ran.errors):
-            return [Finding("different-result", text) for text in told]
         if not ran.status:
-            compared = not self.compares or f"{OWN} compared" in ran.errors
-            return [] if compared else [Finding("wrong-status", "ended before its results were compared")]
+            return self._compared()
         lines = ran.errors.strip().splitlines() or [f"ended with status {ran.status}"]
         places = re.findall(rf'File "{re.escape(str(self.file))}", line (\d+)', ran.errors)
         return [Finding("wrong-status", lines[-1], f"{self.file}:{places[-1]}" if places else "")]
+
+    def _compared(self) -> list[Finding]:
+        if not self.reference or not self._results:
+            return []
+        told = self.compared(*self._results)
+        self.drift = next((text for kind, text in told if kind == "drift"), "")
+        return [Finding(MEANT[kind], text) for kind, text in told if kind in MEANT]
 
     def placed(self, one: Finding) -> Finding:
         """Places in a string, which was built as a file of its own, as places in the Python file."""
@@ -78,3 +153,46 @@ class Script:
                 one.text = one.text.replace(place, own)
                 one.place = own if one.place == place else one.place
         return one
+
+
+def _last(ran: Ran) -> str:
+    return (ran.errors.strip().splitlines() or [f"ended with status {ran.status}"])[-1]
+
+
+def environment(mode: str) -> dict[str, str]:
+    """The settings of a Python that builds for this mode, without a GPU."""
+    root = str(Path(__file__).resolve().parents[2])
+    settings = {"PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
+    settings |= {
+        "SANITIZE": {"races": "races", "memory": "1"}.get(mode, ""),
+        "CUDA_VISIBLE_DEVICES": "",
+        "NVCC": "",
+    }
+    if mode == "memory":  # Python itself must have AddressSanitizer's library, from the start
+        asked = [[*compiler(), f"-print-file-name={name}"] for name in PRELOADED]
+        paths = [subprocess.run(one, capture_output=True, text=True).stdout.strip() for one in asked]
+        settings["LD_PRELOAD"] = " ".join(paths)
+    return settings
+
+
+_FIRST = threading.Lock()
+
+
+def _first_cache(mode: str) -> Path:
+    """A folder with a cache that has what each file needs, made once for this version of the toolkit."""
+    made = kept.folder() / f"python-{prepared_name(mode)}-{sys.version_info[1]}"
+    with _FIRST:
+        if not kept.is_whole(made):
+            private.removed(made)
+            cache = private.make_private(private.make_private(made) / "cache")
+            (made / "first.py").write_text(FIRST)
+            words = [sys.executable, "-m", CANDIDATE, str(made / "first.py"), "--"]
+            # If it fails, each file builds for itself, and says why it cannot.
+            subprocess.run(
+                words,
+                env=given(os.environ) | environment(mode) | {"CUFFI_CACHE": str(cache)},
+                capture_output=True,
+            )
+            names = [str(file.relative_to(made)) for file in cache.rglob("*") if file.is_file()]
+            kept.complete(made, ["first.py", *names])
+    return made

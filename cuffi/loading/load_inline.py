@@ -20,6 +20,7 @@ from .recipe import Recipe, architectures_for, check_name, settings_for
 from .run_make import CaffeBuildError, environment, has_compilers
 
 STAYS = 3  # tools/new_layer/host_trim.py
+ONE_TYPE = "its templates are compiled for the types of their launches alone, as another one does not compile"
 LEFT_OUT = "host code that does not compile here is left out: "
 PROLOGUE = b'#include "caffe_cuda_macro.h"\n'
 # Before PROLOGUE for a string that uses no header of C++, and no other's: nvcc takes half the time without them.
@@ -194,7 +195,7 @@ class _Inline:
         folder = PurePosixPath(self.name)
         return Recipe(
             self.name, {folder / path: content for path, content in self.files.items()}, folder, settings, chosen,
-            self._prepare, self._mended, lambda text, sources: self._shown(text, sources / folder), kernels,
+            self._prepare, self._mended_for_make, lambda text, sources: self._shown(text, sources / folder), kernels,
         )  # fmt: skip
 
     def _prepare(self, staged: Path) -> None:
@@ -203,6 +204,12 @@ class _Inline:
 
     def _mended(self, staged: Path, errors: str) -> bool:
         return self.declarations is None and _without_host_code(staged, errors, self.name)
+
+    def _mended_for_make(self, staged: Path, errors: str) -> bool:
+        return self._mended(staged, errors) or (
+            self.declarations is None
+            and _launched_only(staged / f"{self.name}.cu", self.files[PurePosixPath(f"{self.name}.cu")])
+        )
 
     def _shown(self, text: str, place: Path) -> str:
         for below, path in self.given.paths.items():
@@ -321,6 +328,22 @@ def _without_host_code(staged: Path, errors: str, name: str) -> bool:
         last += ", ".join([""] * last.endswith(")") + done.stdout.splitlines())
         (staged / "left_out").write_text("\n".join([*before, last]).lstrip("\n") + "\n")
     return done.returncode == 0
+
+
+def _launched_only(source: Path, original: bytes) -> bool:
+    """Make launchers for the types that the source launches alone. False if they are the same as before."""
+    marker, header = source.with_name("launched_only"), source.with_suffix(".h")
+    if marker.exists() or b"\n// Made by load_inline: " not in source.read_bytes():
+        return False
+    before = header.read_bytes()
+    marker.touch()
+    source.write_bytes(original)
+    _complete(source)
+    if header.read_bytes() == before:
+        return False
+    said = source.with_name("left_out")
+    said.write_text(f"{ONE_TYPE}\n{said.read_text()}")
+    return True
 
 
 def _missing(text: str, root: Path | None) -> str:

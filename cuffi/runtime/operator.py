@@ -43,7 +43,25 @@ CASTS = ("promote", "lower", "float32", "none")
 _CASTABLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
 
 
-def operator(layer: Layer, *, autocast: str = "promote", stays_float: Sequence[str] = ()):
+_P = typing.ParamSpec("_P")
+_Result = typing.TypeVar("_Result", covariant=True)
+
+
+class Differentiable(typing.Protocol[_P, _Result]):
+    """What `operator` makes of a function: it is called as the function is, and gets a derivative by these."""
+
+    __name__: str
+    operator: "Operator"
+    backward: Callable[..., typing.Any]
+
+    def backward_by(self, gradient: Callable[..., typing.Any], save: Sequence[str]) -> None: ...
+
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _Result: ...
+
+
+def operator(
+    layer: Layer, *, autocast: str = "promote", stays_float: Sequence[str] = ()
+) -> Callable[[Callable[_P, _Result]], Differentiable[_P, _Result]]:
     """Decorate a layer's function. It takes tensors and parameters, and returns a tensor or a tuple of tensors.
 
     The function must depend only on its arguments: a call like an earlier one is repeated without calling it.

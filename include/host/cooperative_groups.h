@@ -273,19 +273,31 @@ __forceinline__ T exclusive_scan(const Group& group, T value, Merge&& merge = {}
   return group.thread_rank() ? before : T();
 }
 
-// A plain copy: each thread of the group copies a part. wait() makes it visible to the group.
+// Each thread of the group copies a part. A copy to shared memory is done when it is waited for.
 template <typename Group>
 __forceinline__ void memcpy_async(const Group& group, void* to, const void* from, size_t bytes) {
-  for (size_t at = group.thread_rank(); at < bytes; at += group.size())
-    static_cast<char*>(to)[at] = static_cast<const char*>(from)[at];
+  char* const target = static_cast<char*>(to);
+  const char* const source = static_cast<const char*>(from);
+  const uintptr_t both = reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from) | bytes;
+  const size_t unit = both % 16 == 0 ? 16 : both % 4 == 0 ? 4 : 1;
+  const bool later = cuda_host::is_shared(to);
+  for (size_t at = group.thread_rank() * unit; at < bytes; at += group.size() * unit) {
+    if (later)
+      cuda_host::async_copy(target + at, source + at, unit, unit);
+    else
+      for (size_t i = at; i < at + unit; ++i) target[i] = source[i];
+  }
+  cuda_host::async_commit();
+}
+// The groups of copies that are not the last kLater ones are done, and visible to the group.
+template <unsigned kLater, typename Group>
+__forceinline__ void wait_prior(const Group& group, int line = __builtin_LINE()) {
+  cuda_host::async_wait(kLater);
+  sync(group, line);
 }
 template <typename Group>
 __forceinline__ void wait(const Group& group, int line = __builtin_LINE()) {
-  sync(group, line);
-}
-// All copies are done, so that there are no later ones to go on with.
-template <unsigned kLater, typename Group>
-__forceinline__ void wait_prior(const Group& group, int line = __builtin_LINE()) {
+  cuda_host::async_wait(-1);
   sync(group, line);
 }
 

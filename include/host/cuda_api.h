@@ -14,15 +14,43 @@
 
 typedef struct CUstream_st* cudaStream_t;
 
-enum cudaError_t {
+// CUDA's errors: _(name, number, text).
+#define CAFFE_HOST_ERRORS(_)                                                                         \
+  _(InvalidValue, 1, "invalid argument")                                                             \
+  _(MemoryAllocation, 2, "out of memory")                                                            \
+  _(InitializationError, 3, "initialization error")                                                  \
+  _(CudartUnloading, 4, "driver shutting down")                                                      \
+  _(InvalidConfiguration, 9, "invalid configuration argument")                                       \
+  _(InvalidPitchValue, 12, "invalid pitch argument")                                                 \
+  _(InvalidSymbol, 13, "invalid device symbol")                                                      \
+  _(InvalidDevicePointer, 17, "invalid device pointer")                                              \
+  _(InvalidMemcpyDirection, 21, "invalid copy direction for memcpy")                                 \
+  _(InsufficientDriver, 35, "CUDA driver version is insufficient for CUDA runtime version")          \
+  _(InvalidDeviceFunction, 98, "invalid device function")                                            \
+  _(NoDevice, 100, "no CUDA-capable device is detected")                                             \
+  _(InvalidDevice, 101, "invalid device ordinal")                                                    \
+  _(InvalidResourceHandle, 400, "invalid resource handle")                                           \
+  _(NotReady, 600, "device not ready")                                                               \
+  _(IllegalAddress, 700, "an illegal memory access was encountered")                                 \
+  _(LaunchOutOfResources, 701, "too many resources requested for launch")                            \
+  _(LaunchTimeout, 702, "the launch timed out and was terminated")                                   \
+  _(PeerAccessAlreadyEnabled, 704, "peer access is already enabled")                                 \
+  _(PeerAccessNotEnabled, 705, "peer access has not been enabled")                                   \
+  _(Assert, 710, "device-side assert triggered")                                                     \
+  _(HostMemoryAlreadyRegistered, 712, "part or all of the requested memory range is already mapped") \
+  _(HostMemoryNotRegistered, 713, "pointer does not correspond to a registered memory region")       \
+  _(LaunchFailure, 719, "unspecified launch failure")                                                \
+  _(CooperativeLaunchTooLarge, 720, "too many blocks in cooperative launch")                         \
+  _(NotPermitted, 800, "operation not permitted")                                                    \
+  _(NotSupported, 801, "operation not supported")                                                    \
+  _(Unknown, 999, "unknown error")
+enum cudaError {
   cudaSuccess = 0,
-  cudaErrorInvalidValue = 1,
-  cudaErrorMemoryAllocation = 2,
-  cudaErrorInvalidConfiguration = 9,
-  cudaErrorInvalidDevice = 101,
-  cudaErrorNotReady = 600,
-  cudaErrorUnknown = 999,
+#define CAFFE_HOST_ERROR(name, number, text) cudaError##name = number,
+  CAFFE_HOST_ERRORS(CAFFE_HOST_ERROR)
+#undef CAFFE_HOST_ERROR
 };
+typedef cudaError cudaError_t;
 
 enum cudaMemcpyKind {
   cudaMemcpyHostToHost = 0,
@@ -67,9 +95,12 @@ int multiprocessor_count();
 // Set the most dynamic shared memory that all later launches may have.
 cudaError_t allow_shared_bytes(int bytes);
 bool is_too_much_shared(int bytes);
+inline bool is_beyond_shared(size_t bytes) { return bytes > 227 << 10; }
+cudaError_t refused(cudaError_t error);  // which becomes the last error
 // Memory of the host's, or of a GPU's. To free what is not there, or no longer, is an error, as in CUDA.
 enum MemoryKind { kDeviceMemory, kHostMemory, kManagedMemory };
 void* make_memory(size_t bytes, MemoryKind kind);
+int memory_kind(const void* memory);  // a MemoryKind; -1 for memory that was not made so
 cudaError_t free_memory(void* memory, bool of_host);
 // End the kernel: this code is only for a GPU. `why` begins with its file and line.
 [[noreturn]] void refuse(const char* why);
@@ -104,30 +135,27 @@ inline const char* cudaGetErrorName(cudaError_t error) {
   switch (error) {
     case cudaSuccess:
       return "cudaSuccess";
-    case cudaErrorInvalidValue:
-      return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation:
-      return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidConfiguration:
-      return "cudaErrorInvalidConfiguration";
-    default:
-      return "cudaErrorUnknown";
+#define CAFFE_HOST_ERROR(name, number, text) \
+  case cudaError##name:                      \
+    return "cudaError" #name;
+      CAFFE_HOST_ERRORS(CAFFE_HOST_ERROR)
+#undef CAFFE_HOST_ERROR
   }
+  return "unrecognized error code";
 }
 
 inline const char* cudaGetErrorString(cudaError_t error) {
+  if (error == cudaErrorInvalidConfiguration && *cuda_host::why_refused()) return cuda_host::why_refused();
   switch (error) {
     case cudaSuccess:
       return "no error";
-    case cudaErrorInvalidValue:
-      return "invalid argument";
-    case cudaErrorMemoryAllocation:
-      return "out of memory";
-    case cudaErrorInvalidConfiguration:
-      return *cuda_host::why_refused() ? cuda_host::why_refused() : "invalid configuration argument";
-    default:
-      return "unknown error";
+#define CAFFE_HOST_ERROR(name, number, text) \
+  case cudaError##name:                      \
+    return text;
+      CAFFE_HOST_ERRORS(CAFFE_HOST_ERROR)
+#undef CAFFE_HOST_ERROR
   }
+  return "unrecognized error code";
 }
 
 inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
@@ -162,7 +190,7 @@ inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, 
 }
 inline cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
 inline cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
-inline cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidValue; }
+inline cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; }
 
 // Kernel files ask for the architecture. It is that of the branches that the host has (tools/cuda/branches.py).
 struct cudaDeviceProp {
@@ -237,11 +265,6 @@ inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, 
       return *value = 1, cudaSuccess;
   }
   return cudaErrorInvalidValue;
-}
-
-// Of a kernel that was cast to void *: which one it is nobody knows here, so it is for all kernels of the library.
-inline cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int bytes) {
-  return cuda_host::allow_shared_bytes(bytes);
 }
 
 // Memory that the host may write, too.
@@ -456,3 +479,5 @@ inline cudaError_t cudaStreamAddCallback(cudaStream_t stream,
 }
 inline cudaError_t cudaProfilerStart() { return cudaSuccess; }
 inline cudaError_t cudaProfilerStop() { return cudaSuccess; }
+
+#include "cuda_api_more.h"

@@ -7,6 +7,14 @@
 
 namespace cuda_host {
 
+// CUDA's atomics order nothing. On x86 each is a full barrier, and much code relies on more than CUDA promises (a lock
+// without a fence behind it); ARM would show that as a wrong sum now and then.
+#if defined(__aarch64__)
+constexpr int kAtomicOrder = __ATOMIC_ACQ_REL, kFailedOrder = __ATOMIC_ACQUIRE;
+#else
+constexpr int kAtomicOrder = __ATOMIC_RELAXED, kFailedOrder = __ATOMIC_RELAXED;
+#endif
+
 // Replace *address by change(*address). Returns the old value.
 template <typename T, typename Change>
 __forceinline__ T atomic_change(T* address, Change change) {
@@ -16,7 +24,7 @@ __forceinline__ T atomic_change(T* address, Change change) {
   T after;
   do {
     after = change(before);
-  } while (!__atomic_compare_exchange(address, &before, &after, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  } while (!__atomic_compare_exchange(address, &before, &after, true, kAtomicOrder, kFailedOrder));
   return before;
 }
 
@@ -33,23 +41,24 @@ __forceinline__ T atomic_change(T* address, Change change) {
   __forceinline__ type atomicExch(type* address, ::cuda_host::given<type> given) { \
     cuda_host::may_spin();                                                         \
     type value = given, before;                                                    \
-    __atomic_exchange(address, &value, &before, __ATOMIC_RELAXED);                 \
+    __atomic_exchange(address, &value, &before, cuda_host::kAtomicOrder);          \
     return before;                                                                 \
   }
-#define CAFFE_HOST_ATOMIC_INTEGER(type)                                                              \
-  CAFFE_HOST_ATOMIC_ARITHMETIC(type)                                                                 \
-  CAFFE_HOST_ATOMIC(type, atomicSub, old - value)                                                    \
-  CAFFE_HOST_ATOMIC(type, atomicMax, old > value ? old : value)                                      \
-  CAFFE_HOST_ATOMIC(type, atomicMin, old < value ? old : value)                                      \
-  CAFFE_HOST_ATOMIC(type, atomicAnd, old& value)                                                     \
-  CAFFE_HOST_ATOMIC(type, atomicOr, old | value)                                                     \
-  CAFFE_HOST_ATOMIC(type, atomicXor, old ^ value)                                                    \
-  __forceinline__ type atomicCAS(type* address, ::cuda_host::given<type> expected,                   \
-                                 ::cuda_host::given<type> given) {                                   \
-    cuda_host::may_spin();                                                                           \
-    type compare = expected, value = given;                                                          \
-    __atomic_compare_exchange(address, &compare, &value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED); \
-    return compare;                                                                                  \
+#define CAFFE_HOST_ATOMIC_INTEGER(type)                                                  \
+  CAFFE_HOST_ATOMIC_ARITHMETIC(type)                                                     \
+  CAFFE_HOST_ATOMIC(type, atomicSub, old - value)                                        \
+  CAFFE_HOST_ATOMIC(type, atomicMax, old > value ? old : value)                          \
+  CAFFE_HOST_ATOMIC(type, atomicMin, old < value ? old : value)                          \
+  CAFFE_HOST_ATOMIC(type, atomicAnd, old& value)                                         \
+  CAFFE_HOST_ATOMIC(type, atomicOr, old | value)                                         \
+  CAFFE_HOST_ATOMIC(type, atomicXor, old ^ value)                                        \
+  __forceinline__ type atomicCAS(type* address, ::cuda_host::given<type> expected,       \
+                                 ::cuda_host::given<type> given) {                       \
+    cuda_host::may_spin();                                                               \
+    type compare = expected, value = given;                                              \
+    __atomic_compare_exchange(address, &compare, &value, false, cuda_host::kAtomicOrder, \
+                              cuda_host::kFailedOrder);                                  \
+    return compare;                                                                      \
   }
 CAFFE_HOST_ATOMIC_ARITHMETIC(float)
 CAFFE_HOST_ATOMIC_ARITHMETIC(double)
@@ -66,7 +75,8 @@ CAFFE_HOST_ATOMIC(long long, atomicXor, old ^ value)
 __forceinline__ unsigned short atomicCAS(unsigned short* address, unsigned short compare,
                                          unsigned short value) {
   cuda_host::may_spin();
-  __atomic_compare_exchange(address, &compare, &value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  __atomic_compare_exchange(address, &compare, &value, false, cuda_host::kAtomicOrder,
+                            cuda_host::kFailedOrder);
   return compare;
 }
 // Each element by itself, as on a GPU.

@@ -240,12 +240,16 @@ constexpr bool is_bits = IsBits<gpu_plain<T>>::value;
   CAFFE_HOST_THROUGH auto operator sign(T&& x, Shift) {                                       \
     return Shifted<T&&>{static_cast<T&&>(x)};                                                 \
   }                                                                                           \
-  template <typename T, typename Amount>                                                      \
+  template <typename T, typename Amount, std::enable_if_t<is_bits<T>, int> = 0>               \
   CAFFE_HOST_THROUGH decltype(auto) operator sign(Shifted<T> shifted, const Amount& amount) { \
-    if constexpr (is_bits<T> && is_number<Amount>)                                            \
+    if constexpr (is_number<Amount>)                                                          \
       return function(shifted.value, amount);                                                 \
     else                                                                                      \
       return static_cast<T>(shifted.value) sign amount;                                       \
+  }                                                                                           \
+  template <typename T, typename Amount, std::enable_if_t<!is_bits<T>, int> = 0>              \
+  CAFFE_HOST_THROUGH decltype(auto) operator sign(Shifted<T> shifted, Amount&& amount) {      \
+    return static_cast<T>(shifted.value) sign static_cast<Amount&&>(amount);                  \
   }
 CAFFE_HOST_SHIFT(<<, shifted_left)
 CAFFE_HOST_SHIFT(>>, shifted_right)

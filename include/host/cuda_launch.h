@@ -72,9 +72,20 @@ constexpr bool has_identity = std::is_invocable_v<Body&, uint3, uint3, uint3, ui
 template <typename Body>
 constexpr bool has_guard = !has_identity<Body> && !std::is_invocable_v<Body&>;
 
+// Who runs, for what AddressSanitizer reports. In a row of several blocks threads are counted from the first block.
+#if defined(__SANITIZE_ADDRESS__)
+inline void show(uint3 thread, uint3 block, uint3 dim) {
+  threadIdx = uint3{thread.x % dim.x, thread.y, thread.z};
+  blockIdx = uint3{block.x + thread.x / dim.x, block.y, block.z};
+}
+#else
+inline void show(uint3, uint3, uint3) {}
+#endif
+
 // One thread of blocks that run in a loop.
 template <typename Asked, typename Body>
 inline auto call_one(const Body& body, uint3 thread, uint3 block, uint3 dim, uint3 grid, uint3* shown) {
+  show(thread, block, dim);
   Body own(body);  // a copy, because a thread may change its parameters
   if constexpr (has_guard<Body>)
     return own(thread, block, dim, grid, Asked());
@@ -154,8 +165,11 @@ __forceinline__ void each_thread(uint3 block, uint3 dim, const Phase& phase) {
   int row = 0;
   for (unsigned int z = 0; z < dim.z; ++z)
     for (unsigned int y = 0; y < dim.y; ++y, row += width)
-      for (int x = 0; x < width; ++x)
-        phase(uint3{static_cast<unsigned int>(x), y, z}, row + x, static_cast<unsigned int>(begin + x));
+      for (int x = 0; x < width; ++x) {
+        const uint3 thread{static_cast<unsigned int>(x), y, z};
+        show(thread, block, dim);
+        phase(thread, row + x, static_cast<unsigned int>(begin + x));
+      }
 }
 // A place for each thread of a block, for a variable that is no number (tools/cuda/kept.py). Of a reference it has the address.
 template <typename T>
@@ -205,11 +219,13 @@ __forceinline__ void each_warp(uint3 block, uint3 dim, const Warp& warp) {
         warp(uint3{static_cast<unsigned int>(x), y, z}, row + x, static_cast<unsigned int>(begin + x));
 }
 template <typename Lane>
-__forceinline__ void each_lane(uint3 first, int number, unsigned int x, const Lane& lane) {
+__forceinline__ auto each_lane(uint3 first, int number, unsigned int x, const Lane& lane) {
+  using Result = decltype(lane(first, number, x));
   const int from = static_cast<int>(x), column = static_cast<int>(first.x);
   for (int k = 0; k < 32; ++k)
     lane(uint3{static_cast<unsigned int>(column + k), first.y, first.z}, number + k,
          static_cast<unsigned int>(from + k));
+  if constexpr (!std::is_void_v<Result>) return Result();
 }
 #define CAFFE_HOST_PLACE                                                \
   [&]([[maybe_unused]] ::uint3 threadIdx, [[maybe_unused]] int caffe_t, \
@@ -224,16 +240,70 @@ struct Sending {
   const T* warp;
   int lane;
 };
+template <typename T>
+struct Type {};
 struct Sent {
-  alignas(16) char bytes[1024 * 8];
+  alignas(64) char bytes[1024 * 8];
+  template <typename T>
+  T* from(int thread) {
+    return reinterpret_cast<T*>(bytes) + thread;
+  }
   template <typename T>
   void put(int thread, T value) {
     static_assert(std::is_trivially_copyable<T>::value && sizeof(T) <= 8, "shuffles move up to 8 bytes");
-    reinterpret_cast<T*>(bytes)[thread] = value;
+    *from<T>(thread) = value;
   }
   template <typename T>
-  Sending<std::decay_t<T>> of(int thread) const {
-    return {reinterpret_cast<const std::decay_t<T>*>(bytes) + (thread & ~31), thread & 31};
+  Sending<std::decay_t<T>> of(int thread) {
+    return {from<std::decay_t<T>>(thread & ~31), thread & 31};
+  }
+  // What a lane got by one of these, which move the values of a warp from its thread `first` on. All lanes have one `by`.
+  template <typename T>
+  std::decay_t<T> got(int thread) {
+    return *from<std::decay_t<T>>(thread);
+  }
+  template <typename T, typename Source>
+  __forceinline__ void move(T* lanes, int by, const Source& source) {
+    T old[32];
+    memcpy(old, lanes, sizeof old);
+    const auto all = [&](int step) __attribute__((always_inline)) {
+      for (int k = 0; k < 32; ++k) {
+        const int of = source(k, step);
+        lanes[k] = old[of < 0 || of > 31 ? k : of];
+      }
+    };
+    switch (by) {  // as in most sums
+      case 1:
+        return all(1);
+      case 2:
+        return all(2);
+      case 4:
+        return all(4);
+      case 8:
+        return all(8);
+      case 16:
+        return all(16);
+      default:
+        return all(by);
+    }
+  }
+  template <typename T>
+  void move_xor(Type<T>, int first, int by) {
+    move(from<std::decay_t<T>>(first), by, [](int k, int step) { return k ^ step; });
+  }
+  template <typename T>
+  void move_down(Type<T>, int first, unsigned int by) {
+    move(from<std::decay_t<T>>(first), static_cast<int>(by), [](int k, int step) { return k + step; });
+  }
+  template <typename T>
+  void move_up(Type<T>, int first, unsigned int by) {
+    move(from<std::decay_t<T>>(first), static_cast<int>(by), [](int k, int step) { return k - step; });
+  }
+  template <typename T>
+  void move_at(Type<T>, int first, int by) {
+    std::decay_t<T>* const lanes = from<std::decay_t<T>>(first);
+    const std::decay_t<T> value = lanes[by & 31];
+    for (int k = 0; k < 32; ++k) lanes[k] = value;
   }
   unsigned int vote(int first) const {
     unsigned int lanes = 0;
@@ -370,47 +440,7 @@ struct DynamicShared {
 
 }  // namespace cuda_host
 
-// A launch as a function call. The kernel keeps its type: the rewriter removes `(void*)` before it.
-template <typename... Parameters, size_t... I>
-inline void caffe_call_kernel(void (*kernel)(Parameters...), void** arguments, std::index_sequence<I...>) {
-  (void)arguments;
-  kernel(*static_cast<std::remove_reference_t<Parameters>*>(arguments[I])...);
-}
-template <typename... Parameters>
-inline cudaError_t cudaLaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments,
-                                    size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
-  cuda_host::configure(grid, block, shared_bytes, stream);
-  caffe_call_kernel(kernel, arguments, std::index_sequence_for<Parameters...>());
-  return cudaPeekAtLastError();
-}
-// Its blocks can wait for each other, by cooperative_groups::this_grid().sync().
-template <typename... Parameters>
-inline cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block,
-                                               void** arguments, size_t shared_bytes = 0,
-                                               cudaStream_t stream = nullptr) {
-  cuda_host::configure(grid, block, shared_bytes, stream, true);
-  caffe_call_kernel(kernel, arguments, std::index_sequence_for<Parameters...>());
-  return cudaPeekAtLastError();
-}
-// Of a kernel: its limit of dynamic shared memory. It is called to know which one it is, with zeros.
-template <typename Parameter>
-std::remove_cv_t<Parameter>& caffe_zero() {
-  alignas(Parameter) static char zeros[sizeof(Parameter)];
-  return *reinterpret_cast<std::remove_cv_t<Parameter>*>(zeros);
-}
-template <typename... Parameters>
-inline cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute attribute,
-                                        int value) {
-  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
-  if (cuda_host::is_too_much_shared(value)) return cudaErrorInvalidValue;
-  const cuda_host::Allowing allowing(value);
-  kernel(caffe_zero<std::remove_reference_t<Parameters>>()...);
-  return cudaSuccess;
-}
-__attribute__((
-    error("cudaLaunchKernel on the host needs the kernel itself, without a cast to void*"))) cudaError_t
-cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes = 0,
-                 cudaStream_t stream = nullptr);
+#include "cuda_launch_calls.h"
 
 // The rewriter replaces CUDA_KERNEL_LOOP by this in a kRange kernel. It is a plain loop, so it vectorises.
 #ifndef CAFFE_HOST_RACES

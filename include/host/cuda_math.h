@@ -45,6 +45,8 @@ inline double fdivide(double a, double b) {
 #define __log2f(x) log2f(x)
 #define __log10f(x) log10f(x)
 #define __sinf(x) sinf(x)
+#define __sincosf(x, sine, cosine) sincosf(x, sine, cosine)
+#define __prof_trigger(counter) ((void)(counter))
 #define __cosf(x) cosf(x)
 #define __tanf(x) tanf(x)
 #define __powf(x, y) powf(x, y)

@@ -17,6 +17,8 @@
 #include "cuda_atomic.h"
 #include "cuda_launch.h"
 #include "cuda_math.h"
+#include "cuda_ptx.h"
+#include "cuda_rounding.h"
 #include "cuda_warp.h"
 
 #endif  // CAFFE_HOST_CUDA_RUNTIME_H_

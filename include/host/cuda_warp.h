@@ -38,6 +38,44 @@ uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source);
 // The lanes of `mask` whose predicate is not 0.
 unsigned int warp_ballot(unsigned int mask, int predicate);
 
+// The lanes of `mask` meet, each with an object of its own. When all have come, one calls `work` with the objects, by lane.
+using WarpWork = void (*)(void* const* lanes, unsigned int there);
+void warp_together(unsigned int mask, void* own, WarpWork work, const char* what);
+
+// mma.sync, of which all lanes pass the address of the same shape (src/host/host_matrix.h).
+enum MatrixType : char { kB1, kS4, kU4, kS8, kU8, kE4M3, kE5M2, kF16, kBf16, kTf32, kF32, kF64, kS32 };
+struct MmaShape {
+  int m, n, k;
+  MatrixType a, b, c, d;
+  bool saturate, by_and, volta, a_by_column, b_by_row;
+};
+struct MmaLane {
+  const MmaShape* shape;
+  const void *a, *b, *c;
+  void* d;
+};
+void mma(const MmaShape* shape, const void* a, const void* b, const void* c, void* d);
+
+// nvcuda::wmma. use: 0: A, 1: B, 2: the accumulator.
+struct FragmentPlace {
+  int row, column;
+};
+FragmentPlace fragment_place(int use, int m, int n, int k, MatrixType type, int lane, int index);
+void wmma(const MmaShape* shape, const void* a, const void* b, const void* c, void* d, int a_held,
+          int b_held);
+
+// An asynchronous copy of `given` bytes, and zeros behind them. This thread's copies are in groups.
+void async_copy(void* to, const void* from, size_t bytes, size_t given);
+void async_commit();
+void async_wait(int64_t groups_left);  // -1: for all, also those of no group
+
+// PTX: bar.sync and bar.arrive. threads: 0: all.
+void named_barrier(uint32_t number, uint32_t threads, bool waits);
+// A shared address of 32 bits.
+char* shared_pointer(uint32_t address);
+bool is_shared(const void* memory);
+[[noreturn]] void ptx_problem(const char* what);
+
 template <typename T>
 __forceinline__ T shuffle(unsigned int mask, T value, int source) {
   static_assert(std::is_trivially_copyable<T>::value && sizeof(T) <= 8, "shuffles move up to 8 bytes");

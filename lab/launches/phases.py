@@ -154,6 +154,8 @@ CHANGE = [
 class Writer:
     """Writes one kernel's body. It knows the names that are there: of a thread, and of all threads (uniform)."""
 
+    number_text = NUMBER
+
     def __init__(self, rng: random.Random):
         self.rng, self.number, self.writes = rng, 0, True
         self.names: dict[str, list[str]] = {
@@ -182,7 +184,7 @@ class Writer:
         end = f"y[place] = acc{result};"
         if self.rng.random() < 0.2:
             end = f"return put(y + place, acc{result});"
-        start = f"{shared} {self.rng.choice(STARTS)} {NUMBER}\n{first}"
+        start = f"{shared} {self.rng.choice(STARTS)} {self.number_text}\n{first}"
         return f"{start}{inner} {self.barrier()} {last}{end}"
 
     def name(self, letter: str) -> str:

@@ -75,6 +75,7 @@ def simulated(head: str, kernels: list[Kernel], folder: str) -> ctypes.CDLL:
             " simulator::launch(dim3(g[0], g[1], g[2]), dim3(g[3], g[4], g[5]), bytes,"
             f" [=] {{ {kernel.name}(y, x, n, m); }}); }}\n"
         )
+    source = source.replace("static __shared__", "__shared__")
     path, library = os.path.join(folder, "kernels.cpp"), os.path.join(folder, "kernels.so")
     with open(path, "w") as file:
         file.write(source)

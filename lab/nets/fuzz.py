@@ -15,6 +15,7 @@ import tempfile
 import warnings
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -382,7 +383,7 @@ class Nets:
             data = mutated(data, BYTES, r) if damaged == "weights" else data
         self.file.write_bytes(data)
         weights = self.file if net.stored or damaged == "weights" else None
-        options = dict(stages=net.stages, level=net.level, phase=net.phase, train=net.train)
+        options: dict[str, Any] = dict(stages=net.stages, level=net.level, phase=net.phase, train=net.train)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

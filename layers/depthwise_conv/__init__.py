@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -134,7 +134,7 @@ def _geometry(bottom: Tensor, weight: Tensor, stride, padding, dilation) -> _Geo
     last = not bottom.is_contiguous() and bottom.is_contiguous(memory_format=torch.channels_last)
     numbers = (*bottom.shape, *weight.shape[2:], *stride, *padding, *dilation, int(last))
     layout = torch.channels_last if last else torch.contiguous_format
-    return _Geometry(layout, (num, channels, *size), numbers)
+    return _Geometry(layout, (num, channels, size[0], size[1]), numbers)
 
 
 @operator(layer, autocast="lower", stays_float=("weight", "bias"))
@@ -339,7 +339,7 @@ class DepthwiseConv2d(nn.Module):
             return depthwise_conv(x, self.weight, self.bias, *sizes, self._activation)
         mean = None if norm.training or torch.is_grad_enabled() else norm.running_mean
         if mean is not None and mean.dtype == self.weight.dtype:
-            sums = mean, norm.running_var, *sizes, norm.eps, self._activation
+            sums = mean, cast(Tensor, norm.running_var), *sizes, norm.eps, self._activation
             return depthwise_conv_norm(x, self.weight, *sums, self.bias, norm.weight, norm.bias)
         return _FUNCTIONS[self._activation](norm(depthwise_conv(x, self.weight, self.bias, *sizes)))
 

@@ -13,6 +13,7 @@
 extern "C" {
 #include "caffe_ffi.h"
 }
+#include "cpu_arm.h"
 #include "way_out.h"
 
 // A plain array, because it outlives every destructor and needs no allocation.
@@ -56,9 +57,12 @@ extern const caffe_initialiser __stop_caffe_initialisers[] __attribute__((weak, 
 static const char* caffe_initialise() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_cpu_init();  // with some linkers libgcc has not called it yet
+#define CAFFE_CPU_SUPPORTS(feature) __builtin_cpu_supports(feature)
+#elif defined(__aarch64__)
+#define CAFFE_CPU_SUPPORTS(feature) caffe_cpu_supports(feature)
 #endif
 #define CAFFE_CPU_FEATURE_CHECK(feature) \
-  if (!__builtin_cpu_supports(feature))  \
+  if (!CAFFE_CPU_SUPPORTS(feature))      \
     return "built for a processor with " feature ", which this one lacks: make HOST_ARCH=native";
   CAFFE_CPU_FEATURES(CAFFE_CPU_FEATURE_CHECK)
 #undef CAFFE_CPU_FEATURE_CHECK

@@ -38,12 +38,14 @@
 
 #include "host/cuda_runtime.h"
 #include "host_context.h"
+#include "host_copies.h"
 #include "host_memory.h"
 #include "host_races.h"
 #include "host_shared.h"
 #include "host_signals.h"
 
 #if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -89,11 +91,12 @@ struct Launch {
 };
 thread_local Launch next_launch;
 thread_local cudaError_t pending_error = cudaSuccess;
-#ifndef CAFFE_HOST_RACES
-RaceFinder race_finder;  // of empty functions
-#endif
 // For the race finder: some mistakes show only if the last thread runs first.
 const bool backwards = RaceFinder::kOn && getenv("CAFFE_RACES_BACKWARDS");
+// Others, only if threads and blocks change at atomic operations: the first ones of each launch.
+const bool changing = RaceFinder::kOn && getenv("CAFFE_RACES_CHANGING");
+constexpr int kChanges = 2000;
+std::atomic<int> changes_left{0};
 
 std::atomic<int> thread_limit{0};             // 0: one per core
 std::atomic<size_t> shared_limit{48 * 1024};  // more only after cudaFuncSetAttribute, as on a GPU
@@ -140,6 +143,9 @@ struct Fiber {
   int outcome = 0;             // the result of the barrier
   Place active;                // the __activemask() where it waits; line 0: none
   std::vector<Place> calls;    // by which it came there (cuda_warp.h)
+  WarpWork work = nullptr;     // what one of the lanes that meet does for all of them (cuda_warp.h)
+  AsyncCopies copies;
+  int named = -1;  // the named barrier where it waits
 #if defined(__SANITIZE_ADDRESS__)
   void* fake_stack = nullptr;
 #endif
@@ -186,6 +192,9 @@ class BlockRunner {
   uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source, const void* caller);
   unsigned int warp_ballot(unsigned int mask, int predicate, const void* caller);
   unsigned int active_lanes(Place place);
+  void warp_together(unsigned int mask, void* own, WarpWork work, const char* what);
+  AsyncCopies& copies() { return current_->copies; }
+  void named_barrier(uint32_t number, uint32_t threads, bool waits, const void* caller);
   void enter(Place call) {
     if (current_) current_->calls.push_back(call);
   }
@@ -193,6 +202,7 @@ class BlockRunner {
     if (current_ && !current_->calls.empty()) current_->calls.pop_back();
   }
   void spin();
+  void change();
   void grid_barrier(Place place, const void* caller);
   bool is_cooperative() const { return kernel_->launch.cooperative; }
   // Is it the block's memory: dynamic, or this host thread's copy of a variable?
@@ -201,6 +211,14 @@ class BlockRunner {
     return variables_.has(memory) || shared_.has(memory);
   }
   void* shared_bytes() { return shared_.begin(); }
+  size_t shared_size() const { return kernel_ ? kernel_->launch.shared_bytes : 0; }
+  // "kernel k: thread 3 of block 0", of the thread that runs.
+  std::string who() const {
+    const int64_t block = (int64_t(blockIdx.z) * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+    const int thread = (thread_.z * blockDim.y + thread_.y) * blockDim.x + thread_.x;
+    return std::string("kernel ") + kernel_->name + ": thread " + std::to_string(thread) + " of block " +
+           std::to_string(block);
+  }
   void begin_code();
   void end_code();
 
@@ -218,8 +236,10 @@ class BlockRunner {
   void release_block_barrier();
   bool release_warp_barriers();
   bool release_active_masks();
+  bool release_named_barriers();
   void meet(unsigned int mask, uint64_t value, int source, const void* caller);
   static void exchange(Fiber& fiber, const Warp& its);
+  void work_together(Fiber& first);
   bool resume_spinning();
   void stalled();
   void goes_on();
@@ -244,6 +264,9 @@ class BlockRunner {
   Place barrier_;             // where the first thread at the block's barrier waits
   const void* barrier_caller_ = nullptr;
   Warp warps_[kMaxThreadsPerBlock / 32];
+  struct Named {
+    uint32_t arrived, expected;
+  } named_[16] = {};
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> parked_, idle_, spinning_;
   std::vector<Fiber*> ready_, waiting_;  // those that a barrier lets go on, and those that it does not
@@ -300,6 +323,7 @@ void BlockRunner::run(const Kernel& kernel, uint3 block) {
   block_ = blockDim;
   total_ = static_cast<int>(block_.x * block_.y * block_.z);
   running_ = true;
+  std::fill_n(named_, 16, Named());
   for (int w = 0; w * 32 < total_; ++w) {
     const int lanes = total_ - w * 32;
     warps_[w].live = lanes >= 32 ? 0xffffffffu : (1u << lanes) - 1;
@@ -312,7 +336,7 @@ void BlockRunner::run(const Kernel& kernel, uint3 block) {
       } else if (at_barrier_ == total_ - finished_) {
         release_block_barrier();
       } else {
-        const bool released = release_warp_barriers() || release_active_masks();
+        const bool released = release_warp_barriers() || release_active_masks() || release_named_barriers();
         if (!resume_spinning() && !released)
           fail(kernel, "threads of a block wait for each other at different barriers");
       }
@@ -378,6 +402,9 @@ void BlockRunner::run_threads() {
     current_->thread = thread_ = place_of(id);
     current_->id = id;
     current_->calls.clear();  // an error left them
+    current_->copies.forget();
+    current_->work = nullptr;
+    current_->named = -1;
     begin_code();
     kernel_->call(kernel_->body);
     end_code();
@@ -498,7 +525,9 @@ int BlockRunner::block_barrier(int predicate, Place place, const void* caller) {
   check_waits("__syncthreads()");
   Fiber* fiber = current_;
   if (at_barrier_++ == 0) barrier_ = place, barrier_caller_ = caller;
-  if (place.line != barrier_.line || place.column != barrier_.column)
+  // bar.sync 0 of PTX has no place: warps may come to it at different ones.
+  const bool differ = place.line != barrier_.line || place.column != barrier_.column;
+  if (differ && place.line && barrier_.line)
     fail(*kernel_, "threads of a block wait at different barriers, at " + text_of(barrier_) + " and at " +
                        text_of(place) + "; all must come to the same __syncthreads()");
   predicate_sum_ += predicate;
@@ -552,11 +581,80 @@ bool BlockRunner::release_warp_barriers() {
     const int id = fiber->id;
     warps_[id / 32].wait_for[id % 32] = 0;
     if (fiber->source != kNoLane) exchange(*fiber, warps_[id / 32]);
+    if (fiber->work) work_together(*fiber);
     if (fiber->orders_memory) race_finder.warp_barrier(id, fiber->waits_for);
   }
   const bool any = !ready_.empty();
   resume_ready();
   return any;
+}
+
+// A barrier of some warps (PTX: bar.sync number, threads).
+void BlockRunner::named_barrier(uint32_t number, uint32_t threads, bool waits, const void* caller) {
+  const uint32_t all = static_cast<uint32_t>((total_ + 31) / 32 * 32);
+  if (!threads) threads = all;
+  if (number == 0 && threads >= all && waits) {
+    block_barrier(0, {}, caller);
+    return;
+  }
+  if (number >= 16 || threads % 32)
+    fail(*kernel_, "a named barrier with a number above 15, or not for whole warps");
+  Named& own = named_[number];
+  if (own.arrived && own.expected != threads)
+    fail(*kernel_, "threads expect different numbers of threads at a named barrier");
+  own.expected = threads;
+  ++own.arrived;
+  if (!waits) return;
+  end_code();
+  check_waits("a named barrier");
+  current_->waits_for = 0;
+  current_->named = static_cast<int>(number);
+  parked_.push_back(current_);
+  wait();
+}
+
+bool BlockRunner::release_named_barriers() {
+  bool any = false;
+  for (int number = 0; number < 16; ++number) {
+    Named& own = named_[number];
+    if (!own.arrived || own.arrived < own.expected) continue;
+    own.arrived -= own.expected;
+    waiting_.clear();
+    for (Fiber* fiber : parked_) {
+      const bool goes = fiber->named == number;
+      if (goes) fiber->named = -1;
+      (goes ? ready_ : waiting_).push_back(fiber);
+    }
+    parked_.swap(waiting_);
+    race_finder.block_barrier();  // more than it orders: a race with a warp that is not there is missed
+    ++progress_;
+    any = true;
+    resume_ready();
+  }
+  return any;
+}
+
+// The first of the lanes that have met does the work of all.
+void BlockRunner::work_together(Fiber& first) {
+  const Warp& its = warps_[first.id / 32];
+  const unsigned int there = first.waits_for & its.live;
+  const WarpWork work = first.work;
+  for (Fiber* other : ready_) {
+    if (other->id / 32 != first.id / 32 || !(there >> (other->id % 32) & 1u)) continue;
+    if (other->work != work)
+      fail(*kernel_, "lanes of a warp meet at different instructions for the whole warp");
+    other->work = nullptr;
+  }
+  work(reinterpret_cast<void* const*>(its.published), there);
+}
+
+void BlockRunner::warp_together(unsigned int mask, void* own, WarpWork work, const char* what) {
+  check_waits(what);
+  if (mask == 0xffffffffu && warp().live != mask)
+    fail(*kernel_, std::string(what) + " needs all 32 lanes, and some have returned or are not there");
+  warp().published[current_->id % 32] = reinterpret_cast<uintptr_t>(own);
+  current_->work = work;
+  warp_barrier(mask, nullptr);
 }
 
 // Give a value to the other lanes, and wait for theirs.
@@ -828,6 +926,19 @@ void BlockRunner::spin() {
   begin_code();
 }
 
+// Let another block run, and the other threads of this one.
+void BlockRunner::change() {
+  if (!running_ || !in_kernel || changes_left <= 0) return;
+  --changes_left;
+  end_code();
+  if (team) team->help();
+  race_finder.end_turn();
+  std::this_thread::sleep_for(std::chrono::microseconds(100));  // a host thread asks for its turn each 50
+  race_finder.take_turn();
+  begin_code();
+  spin();
+}
+
 bool BlockRunner::resume_spinning() {
   if (spinning_.empty()) return false;
   std::vector<Fiber*> turn;
@@ -912,6 +1023,8 @@ cudaError_t last_error(bool clear) {
 }
 
 void* make_memory(size_t bytes, MemoryKind kind) { return Allocations::all().make(bytes, kind); }
+int memory_kind(const void* memory) { return Allocations::all().kind_of(memory); }
+cudaError_t refused(cudaError_t error) { return pending_error = error; }
 cudaError_t free_memory(void* memory, bool of_host) {
   if (!memory) return cudaSuccess;
   if (!Allocations::all().free(memory, of_host)) return pending_error = cudaErrorInvalidValue;
@@ -1046,6 +1159,7 @@ void launch(Kernel& kernel, size_t body_bytes, const Run& run) {
   signals::install();
   const int64_t threads = int64_t(block.x) * block.y * block.z;
   race_finder.begin_launch(kernel.name, threads, kernel.body, body_bytes);
+  changes_left = kChanges;
   run(grid, int64_t(grid.x) * grid.y * grid.z, threads);
 }
 
@@ -1145,6 +1259,7 @@ bool is_cooperative() { return runner().is_cooperative(); }
 void spin() { runner().spin(); }
 #ifdef CAFFE_HOST_RACES
 bool may_spin() {
+  if (changing) runner().change();
   if (++spins % 1024 == 0) spin();
   return true;
 }
@@ -1173,6 +1288,36 @@ BlockScope::BlockScope() { race_finder.block_scope(true); }
 BlockScope::~BlockScope() { race_finder.block_scope(false); }
 Constant::Constant(const void* memory, size_t bytes) { RaceFinder::constant(memory, bytes); }
 #endif
+void warp_together(unsigned int mask, void* own, WarpWork work, const char* what) {
+  runner().warp_together(mask, own, work, what);
+}
+void async_copy(void* to, const void* from, size_t bytes, size_t given) {
+  runner().copies().ask(static_cast<char*>(to), static_cast<const char*>(from), bytes, given,
+                        __builtin_return_address(0));
+}
+void named_barrier(uint32_t number, uint32_t threads, bool waits) {
+  runner().named_barrier(number, threads, waits, __builtin_return_address(0));
+}
+void async_commit() { runner().copies().commit(); }
+void async_wait(int64_t groups_left) { runner().copies().wait(groups_left); }
+[[noreturn]] void ptx_problem(const char* what) {
+  throw std::runtime_error(std::string("inline PTX: ") + what);
+}
+
+// A shared address of 32 bits is the lower half of the pointer. Its upper half is that of the block's dynamic shared memory,
+// or of this library's thread-local variables.
+char* shared_pointer(uint32_t address) {
+  BlockRunner& own = runner();
+  char* const dynamic = static_cast<char*>(own.shared_bytes());
+  const uint32_t offset = address - static_cast<uint32_t>(reinterpret_cast<uintptr_t>(dynamic));
+  if (offset < own.shared_size()) return dynamic + offset;
+  char* const own_variable = reinterpret_cast<char*>(&threadIdx);
+  const int32_t distance =
+      static_cast<int32_t>(address - static_cast<uint32_t>(reinterpret_cast<uintptr_t>(own_variable)));
+  if (distance > -(1 << 20) && distance < 1 << 20) return own_variable + distance;
+  return dynamic + static_cast<int32_t>(offset);  // outside, where the guard is
+}
+bool is_shared(const void* memory) { return runner().is_shared(memory); }
 uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source) {
   return runner().warp_exchange(mask, bits, source, __builtin_return_address(0));
 }
@@ -1181,6 +1326,8 @@ unsigned int warp_ballot(unsigned int mask, int predicate) {
 }
 
 }  // namespace cuda_host
+
+#include "host_matrix.h"
 
 // The functions by which kernels copy and set memory (COPIES in tools/make/link.py): host_signals.h knows that it is in one.
 // The real ones are weak, because not each program that has this file is linked so.
@@ -1200,6 +1347,22 @@ CAFFE_COPIES(memcpy, const void*)
 CAFFE_COPIES(memmove, const void*)
 CAFFE_COPIES(memset, int)
 #undef CAFFE_COPIES
+
+#if defined(__SANITIZE_ADDRESS__)
+// AddressSanitizer calls this before it reports: by whom, and where, for the judge (cuffi/judging/findings.py).
+extern "C" void __asan_on_error() {
+  if (!cuda_host::in_kernel) return;
+  const uintptr_t at = reinterpret_cast<uintptr_t>(__asan_get_report_address());
+  const size_t bytes = __asan_get_report_access_size();
+  const char* const what = __asan_get_report_access_type() ? "writes" : "reads";
+  const auto [begin, size] = cuda_host::Allocations::all().nearest(at);
+  const bool is_near = begin && at + (1 << 20) > begin && at < begin + size + (1 << 20);
+  fprintf(stderr, "JUDGE %s access: %s\t%s\t%zu\t%lld\t%zu\n",
+          getenv("CAFFE_JUDGE") ? getenv("CAFFE_JUDGE") : "", cuda_host::runner().who().c_str(), what, bytes,
+          is_near ? static_cast<long long>(at) - static_cast<long long>(begin) : 0LL,
+          is_near ? size : size_t(0));
+}
+#endif
 
 extern "C" void caffe_set_num_threads(int count) { cuda_host::thread_limit = count; }
 

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "host/cuda_runtime.h"
 
@@ -38,6 +39,29 @@ class Allocations {
     }
     ::free(memory);
     return true;
+  }
+  // The kind of the memory around an address; -1 if it was not made so.
+  int kind_of(const void* memory) {
+    const auto address = reinterpret_cast<uintptr_t>(memory);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto after = live_.upper_bound(address);
+    if (after == live_.begin()) return -1;
+    const auto& [start, one] = *std::prev(after);
+    return address - start < (one.bytes ? one.bytes : 1) ? one.kind : -1;
+  }
+
+  // The memory around this address, or the nearest before or behind it: where it begins, and its bytes; 0 if there is none.
+  std::pair<uintptr_t, size_t> nearest(uintptr_t at) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto above = live_.upper_bound(at);
+    const auto below = above == live_.begin() ? live_.end() : std::prev(above);
+    const size_t behind = below == live_.end() ? SIZE_MAX : at - below->first;
+    const size_t before = above == live_.end() ? SIZE_MAX : above->first - at;
+    if (behind == SIZE_MAX && before == SIZE_MAX) return {0, 0};
+    const bool is_behind =
+        behind != SIZE_MAX && (behind <= below->second.bytes || behind - below->second.bytes < before);
+    const auto found = is_behind ? below : above == live_.end() ? below : above;
+    return {found->first, found->second.bytes};
   }
 
  private:

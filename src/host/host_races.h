@@ -61,6 +61,8 @@ struct RaceFinder {
   void fence() {}
   void waits(bool) {}
   void read_from_no_lane(int, const void*) {}
+  void copy_begins(const void*, const void*, size_t, size_t, const void*) {}
+  void copy_ends(const void*, const void*, size_t, size_t, const void*) {}
   void not_in_mask(unsigned int, const void*) {}
   void thread_ended(int) {}
   void barrier_skipped(int, int, const void*) {}
@@ -71,6 +73,7 @@ struct RaceFinder {
   void take_turn() {}
   void end_turn() {}
 };
+inline RaceFinder race_finder;  // of empty functions
 }  // namespace cuda_host
 
 #else
@@ -81,6 +84,7 @@ struct RaceFinder {
 #include <atomic>
 #include <mutex>
 
+#include "race_copies.h"
 #include "race_library.h"
 #include "race_log.h"
 #include "race_order.h"
@@ -123,6 +127,7 @@ class RaceFinder : Order {
   void begin_block(int64_t block) {
     if (!static_shared_.memory) shared_is(library_.find());  // another host thread than the launching one
     Order::begin_block(static_cast<uint32_t>(block));
+    copying_.clear();
     static_shared_.forget();
     dynamic_shared_.forget();
   }
@@ -193,6 +198,24 @@ class RaceFinder : Order {
     common().turn.compare_exchange_strong(own, nullptr);
   }
 
+  // An asynchronous copy of `given` bytes, and zeros behind them. Its target has no value until its thread waits for it, at
+  // which time the copy takes place.
+  void copy_begins(const void* to, const void* from, size_t bytes, size_t given, const void* pc) {
+    access(from, given, kRead, pc);
+    access(to, bytes, kWrite, pc);
+    if (!running_ || !watched_) return;
+    running_ = false;
+    copying_.begin(to, bytes, {own_number(), now_, offset_of(pc)});
+    running_ = true;
+  }
+  void copy_ends(const void* to, const void* from, size_t bytes, size_t given, const void* pc) {
+    if (!running_) return;
+    running_ = false;
+    copying_.end(to, bytes);
+    running_ = true;
+    access(from, given, kRead, pc);
+    access(to, bytes, kWrite, pc);
+  }
   // A shuffle, vote or barrier of this thread, called at `pc`, has a mask without the thread.
   void not_in_mask(unsigned int mask, const void* pc) {
     tell("lane", offset_of(pc), "lane %d calls with the mask %#x, which does not name it", thread_ % 32,
@@ -211,7 +234,8 @@ class RaceFinder : Order {
   void access(const void* memory, size_t bytes, Kind kind, const void* pc, bool at_once = false,
               bool of_copy = false) {
     if (!running_ || !bytes || stacks_.has(memory) ||
-        (bytes == 1 && library_.is_guard(static_shared_, memory)))
+        // The guard's first byte, which x86 reads; ARM reads all of it.
+        ((bytes == 1 || bytes == 8) && library_.is_guard(static_shared_, memory)))
       return;
     running_ = false;  // the functions of the standard library that are called here may be instrumented
     if (!watched_) {
@@ -236,6 +260,10 @@ class RaceFinder : Order {
     if (constants().has(memory) && is_changing(kind))
       tell("constant", place_, "writes a __constant__ variable, which only the host may");
     bool told = false;
+    if (const Stamp* const copy = shared ? copying_.find(memory, bytes) : nullptr) {
+      told = true;
+      report(kind == kWrite ? kUnderWayWritten : kUnderWayRead, *copy, own);
+    }
     for_cells(own, [&](Cell& cell) { told = check(cell, own, told); });
     if (kind == kWrite && !shared) its.unfenced = true;
     if (is_store(kind)) {  // last, because the memory may not be there
@@ -279,6 +307,10 @@ class RaceFinder : Order {
     static Constants* const all = new Constants;
     return *all;
   }
+  static constexpr const char* kUnderWayRead =
+      "written by an asynchronous copy that nothing has waited for, then read";
+  static constexpr const char* kUnderWayWritten =
+      "written by an asynchronous copy that nothing has waited for, then written";
   bool is_shared(const void* memory) const {
     return dynamic_shared_.has(memory) || static_shared_.has(memory);
   }
@@ -549,6 +581,7 @@ class RaceFinder : Order {
   uint32_t place_ = 0;
   Range stacks_;
   Watched dynamic_shared_, static_shared_;
+  Copies copying_;
   Pending pending_;
 };
 

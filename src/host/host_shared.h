@@ -74,7 +74,9 @@ class SharedMemory {
       if (mprotect(memory_ + kSpace, kSharedGuardBytes, PROT_NONE)) throw std::bad_alloc();
 #endif
     }
-    begin_ = memory_ + kSpace - (bytes_ + 15) / 16 * 16;
+    // A kernel may compute with the lower bits of a shared address (swizzles). On a GPU they are those of a multiple of 1,024.
+    const size_t unit = bytes_ >= 4096 ? 1024 : 16;
+    begin_ = memory_ + kSpace - (bytes_ + unit - 1) / unit * unit;
     watch(memory_, kAllBytes, true);
     watch(begin_, bytes_, false);
 #if !defined(__SANITIZE_ADDRESS__)

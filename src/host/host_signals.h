@@ -68,23 +68,29 @@ inline uintptr_t code_address(const void* context) {
 
 // Is an address near the end of the stack that the code at the signal has?
 inline bool near_stack(const char* address, const void* context) {
+  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext;
 #if defined(__x86_64__)
-  const auto at = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RSP];
+  const auto at = registers.gregs[REG_RSP];
+  return llabs(static_cast<long long>(reinterpret_cast<intptr_t>(address)) - at) < (1 << 16);
+#elif defined(__aarch64__)
+  const auto at = static_cast<long long>(registers.sp);
   return llabs(static_cast<long long>(reinterpret_cast<intptr_t>(address)) - at) < (1 << 16);
 #else
-  return (void)address, (void)context, false;
+  return (void)address, (void)registers, false;
 #endif
 }
 
-// The address that a cast has moved to where no memory is, because it is no multiple of its type's alignment: the lowest
-// bits are in bits 42 to 45, too (include/host/cuda_convert.h). Null of another one.
+// The address that a cast has moved to where no memory is, because it is no multiple of its type's alignment: its lowest
+// bits are in bits 42 to 45, too (include/host/cuda_convert.h). The access may be to a later part. Null of another one.
 inline const char* misaligned(const char* address) {
   const auto moved = reinterpret_cast<uintptr_t>(address);
-  for (uintptr_t mask = 1; mask < 16; mask = 2 * mask + 1) {
-    const uintptr_t meant = moved ^ (moved & mask) << 42;
+  for (uintptr_t low = 1; low < 16; ++low) {
+    const uintptr_t meant = moved ^ low << 42;
     unsigned char is_there;
-    if (meant != moved && !mincore(reinterpret_cast<void*>(meant & ~uintptr_t(4095)), 1, &is_there))
-      return reinterpret_cast<const char*>(meant);
+    if (mincore(reinterpret_cast<void*>(meant & ~uintptr_t(4095)), 1, &is_there)) continue;
+    uintptr_t mask = 1;
+    while (mask < low) mask = 2 * mask + 1;
+    return reinterpret_cast<const char*>(meant - ((meant - low) & mask));
   }
   return nullptr;
 }

@@ -78,7 +78,7 @@ def test_a_refused_function_with_a_branch_for_the_host(cache):
     text = """
     __global__ void where(int* out) {
       #ifdef __CUDA_ARCH__
-      out[0] = __isShared(out);
+      out[0] = __isLocal(out);
       #else
       out[0] = 7;
       #endif
@@ -87,9 +87,9 @@ def test_a_refused_function_with_a_branch_for_the_host(cache):
     load_inline("branches", text, backends="host").branches_where(out, 1, 1, 1, 1, 1, 1)
     assert out.item() == 7
     with pytest.raises(
-        CaffeBuildError, match=r"branches\.cu:2:\d+: error: __isShared has a meaning on a GPU alone"
+        CaffeBuildError, match=r"branches\.cu:2:\d+: error: __isLocal has a meaning on a GPU alone"
     ):
-        load_inline("branches", "\n__global__ void where(int* o) { o[0] = __isShared(o); }", backends="host")
+        load_inline("branches", "\n__global__ void where(int* o) { o[0] = __isLocal(o); }", backends="host")
 
 
 ROUNDED = """

@@ -60,3 +60,57 @@ def test_the_action_judges_what_changed(repository):
     assert "::error file=racy.cu,line=7,title=cuffi judge: race::" in done.stdout
     clean = around(BASE="main", FILES="clean.cu")
     assert subprocess.run(["bash", script], cwd=repository, env=clean, capture_output=True).returncode == 0
+
+
+TWO = """__global__ void fine(const float* x, float* y, int n) { int i = threadIdx.x; if (i < n) y[i] = x[i]; }
+__global__ void shifted(const float* x, float* y, int n) { int i = threadIdx.x; if (i <= n) y[i] = 2 * x[i]; }
+int main() {
+  int n = 100; float *x, *y; cudaMalloc(&x, n * 4); cudaMalloc(&y, n * 4); cudaMemset(x, 0, n * 4);
+  fine<<<1, 128>>>(x, y, n); shifted<<<1, 128>>>(x, y, n); return cudaDeviceSynchronize();
+}
+"""
+
+
+def test_the_kernel_that_is_wrong_fails_alone(tmp_path):
+    (tmp_path / "k.cu").write_text(TWO)
+    words = [
+        "-pno:cuffi_judge",
+        "-pno:cacheprovider",
+        "-pcuffi.judging.plugin",
+        "--cuffi-judge",
+        "-q",
+        "k.cu",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words], cwd=tmp_path, env=around(), capture_output=True, text=True
+    )
+    assert "FAILED k.cu::shifted" in done.stdout and "FAILED k.cu::fine" not in done.stdout, done.stdout
+    assert "k.cu:2: thread 100 of block 0" in done.stdout
+
+
+def test_the_action_takes_any_name_and_follows_headers(repository):
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@x", "-C", str(repository)]
+    (repository / "racy.cu").unlink()
+    (repository / "user.cu").write_text('#include "sub/k.cuh"\nint main() { return 0; }\n')
+    (repository / "other.cu").write_text('#include "sub/kk.cuh"\n')
+    subprocess.run([*git, "add", "-A"], check=True)
+    subprocess.run([*git, "commit", "-qm", "three"], check=True)
+    (repository / "sub").mkdir()
+    (repository / "sub" / "k.cuh").write_text("inline int f() { return 1; }\n")
+    (repository / "k\u00e4r nel.cu").write_text("int f();\n")
+    subprocess.run([*git, "add", "-A"], check=True)
+    subprocess.run([*git, "commit", "-qm", "four"], check=True)
+    script, summary = ROOT / ".github" / "actions" / "judge" / "judge.sh", repository / "summary"
+    done = subprocess.run(
+        ["bash", script], cwd=repository, capture_output=True, text=True,
+        env=around(BASE="HEAD~1", FILES="", GITHUB_STEP_SUMMARY=str(summary), SARIF=str(repository)),
+    )  # fmt: skip
+    judged = [line.partition(": ")[0] for line in done.stdout.splitlines() if line.startswith("/")]
+    assert {name.rpartition("/")[2] for name in judged} == {"user.cu", "k\u00e4r nel.cu"}, (
+        done.stdout + done.stderr
+    )
+    assert (
+        done.returncode == 0
+        and "no-kernel" in summary.read_text()
+        and len(list(repository.glob("*.sarif"))) == 2
+    )

@@ -131,4 +131,4 @@ def test_folders_that_are_none(tmp_path, what, said):
 
 def test_what_is_no_path():
     with pytest.raises(CaffeTypeError, match="load: folder: expected a path, got 3"):
-        load(3)
+        load(3)  # ty: ignore[invalid-argument-type]

@@ -4,6 +4,7 @@ import copy
 import os
 import pickle
 import re
+from typing import Any
 
 import pytest
 import torch
@@ -320,7 +321,7 @@ def test_the_launcher_of_a_kernel(cache, layer, kernels):
             assert out.tolist() == [at, at], name
     with pytest.raises(AttributeError, match=r"declares no C function 'no_such'\. There are: "):
         module.no_such  # noqa: B018
-    held = torch.nn.Sequential()
+    held: Any = torch.nn.Sequential()
     held.module, held.launcher = module, getattr(module, launcher)
     assert copy.deepcopy(held).module is pickle.loads(pickle.dumps(module)) is module
     assert copy.deepcopy(held).launcher is held.launcher

@@ -189,3 +189,35 @@ def test_a_number_that_an_expression_gives():
         assert torch.equal(y, x // tile)
     with pytest.raises(CaffeRuntimeError, match="compiled for"):
         tiles(y, 8, 1, 16)
+
+
+def test_a_template_that_is_right_for_its_launches_alone(cache):
+    """It is launched for float, and does not compile for double."""
+    text = """
+template <typename T> __global__ void row_sum(const T* in, T* out, int width) {
+  extern __shared__ float tile[];
+  T* mine = &tile[0];
+  mine[threadIdx.x] = threadIdx.x < width ? in[blockIdx.x * width + threadIdx.x] : T(0);
+  __syncthreads();
+  if (threadIdx.x == 0)
+    for (int i = 0; i < blockDim.x; ++i) out[blockIdx.x] += mine[i];
+}
+template <typename T> __global__ void twice(T* x) { x[threadIdx.x] *= 2; }
+void run(float* in, float* out, int rows, int width) {
+  row_sum<<<rows, 64, 64 * sizeof(float)>>>(in, out, width);
+  twice<<<1, 64>>>(out);
+}
+"""
+    with pytest.warns(RuntimeWarning, match="compiled for the types of their launches alone"):
+        m = load_inline("rowsums", text, backends="host")
+    x, y = torch.rand(3, 50), torch.zeros(3)
+    m.row_sum(x, y, 50, grid=3)
+    torch.testing.assert_close(y, x.sum(1))
+    with pytest.raises(TypeError, match="float32"):
+        m.row_sum(x.double(), y.double(), 50, grid=3)
+
+
+def test_an_error_that_has_nothing_to_do_with_a_type_stays(cache):
+    text = "template <typename T> __global__ void k(T* x) { x[threadIdx.x] = unknown; }"
+    with pytest.raises(CaffeBuildError, match="unknown"):
+        load_inline("no_type", text + "\nvoid run(float* x) { k<<<1, 8>>>(x); }", backends="host")

@@ -62,6 +62,19 @@ def test_a_large_text_is_no_prototxt(tmp_path):
         caffe_net(tmp_path / "disk.prototxt")
 
 
+def test_a_mean_that_is_a_pipe_is_told_with_the_layer_and_its_line(tmp_path, monkeypatch):
+    from cuffi.base import CaffeValueError
+    from cuffi.nets.data.transform import Transform
+    from cuffi.nets.net.messages import STOCK
+
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("mean.binaryproto")
+    param = STOCK.message("TransformationParameter")
+    param.mean_file = "mean.binaryproto"
+    with pytest.raises(CaffeValueError, match=r"^layer 'd', line 3: mean_file: .*a pipe.*mean\.binaryproto"):
+        Transform(param, True, lambda name: name, "layer 'd', line 3")
+
+
 def test_a_leveldb_with_a_pipe_in_it(tmp_path):
     """LevelDB would open it, and wait."""
     plyvel = pytest.importorskip("plyvel")

@@ -3,6 +3,7 @@
 import re
 import sys
 import threading
+from typing import Any
 
 import pytest
 import torch
@@ -35,7 +36,9 @@ DECLARED = "torch::Tensor square(torch::Tensor x);"
 
 
 def square(**options):
-    given = {"name": "squares", "cpp_sources": DECLARED, "cuda_sources": SQUARE, "functions": ["square"]}
+    given: dict[str, Any] = {
+        "name": "squares", "cpp_sources": DECLARED, "cuda_sources": SQUARE, "functions": ["square"]
+    }  # fmt: skip
     return cuffi.load_inline(**given | options)
 
 
@@ -151,7 +154,7 @@ def test_a_file_and_its_header(tmp_path):
     source.write_text(
         '#include <torch/extension.h>\n#include "number.h"\nPYBIND11_MODULE(number, m) { m.def("number", &number); }\n'
     )
-    options = {"extra_include_paths": [str(tmp_path / "include")]}
+    options: dict[str, Any] = {"extra_include_paths": [str(tmp_path / "include")]}
     assert cuffi.load("number", [source], extra_cflags=["-DNUMBER=3"], **options).number() == 3
     (tmp_path / "include" / "number.h").write_text("int number() { return 2 * NUMBER; }\n")
     assert (

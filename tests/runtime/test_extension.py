@@ -276,7 +276,7 @@ def test_parameters_of_other_types(monkeypatch):
     for factor in (1, 1.0, True, 0.0, -0.0, float("nan"), "a", (1, 2), (1, True), [1], None):
         before = len(seen)
         for _ in range(4):
-            scaled(x, factor, False)
+            scaled(x, factor, False)  # ty: ignore[invalid-argument-type]
         assert len(seen) - before == (4 if isinstance(factor, list) else 2), factor
     before = len(seen)
     for _ in range(4):

@@ -113,7 +113,7 @@ class Kinds:
 
     def all(self) -> Iterator[tuple[Path, Callable]]:
         from cuffi import caffe, caffe_net
-        from cuffi.nets.net.weights import mean_image
+        from cuffi.caffe_files.caffemodel import mean_image
         from cuffi.nets.solver.solver_prototxt import read_settings
         from cuffi.nets.solver.training import Training
 

@@ -64,9 +64,11 @@ class Race:
         what = "a shared variable" if self.space == "shared" else f"element {self.element}"
         what += f" of {self.variable}" if self.variable else ""
         who = "two threads within one warp" if self.within_a_warp else "two threads"
+        between = f", by {who} without an atomic or a barrier between"
+        if "asynchronous copy" in self.what:  # its own thread may be the second one
+            between = ""
         return (
-            f"race in kernel {self.kernel}: {what} ({self.bytes} bytes) is {self.what}, by {who} without an"
-            f" atomic or a barrier between\n"
+            f"race in kernel {self.kernel}: {what} ({self.bytes} bytes) is {self.what}{between}\n"
             f"    {here}: thread {one[1]} of block {one[0]}: {self.lines[0]}\n"
             f"    {there}: thread {other[1]} of block {other[0]}: {self.lines[1]}"
         )

@@ -17,12 +17,13 @@ from .branches import FOR_DEVICES
 from .conditions import Token
 from .outline import Function
 from .source import Source
-from .tokens import LOOP, position_from
+from .tokens import LOOP, Spans, position_from
 
 # Names by which threads wait for each other, or see which threads run.
 MEETS = re.compile(
     r"(clock(64)?|__syncthreads\w*|__syncwarp|__threadfence\w*|__shfl\w*|__ballot\w*|__any(_sync)?|__all(_sync)?|__activemask"
-    r"|__match_\w+|__reduce_\w+_sync|__nanosleep|atomicCAS\w*|atomicExch\w*|volatile|asm|__asm__"
+    r"|__match_\w+|__reduce_\w+_sync|__nanosleep|atomicCAS\w*|atomicExch\w*|volatile|asm|__asm__|__asm|wmma|mma_sync|load_matrix_sync|store_matrix_sync|__pipeline_\w+"
+    r"|memcpy_async|barrier|pipeline\w*|make_pipeline|arrive\w*|(consumer|producer)_\w+|atomic_ref"
     r"|this_(thread|thread_block|cluster|grid|multi_grid)|\w*tiled_partition|coalesced_threads"
     r"|(labeled|binary)_partition|(thread|grid|coalesced|cluster|multi_grid)_group|thread_block(_tile)?)\Z"
 )
@@ -127,11 +128,12 @@ def loose_words(source: Source) -> set[str]:
     tokens, found, volatile = source.lexed.tokens, set(), volatile_names(source)
     skipped += [(tokens[a].start, tokens[b].end) for a, b in source.declared if tokens[b].text == ";"]
     inside = [(tokens[a].start, tokens[b].end) for ranges in source.classes.values() for a, b in ranges]
+    classes, left_out = Spans(inside), Spans(skipped)
     for token in tokens:
         if token.kind != "name" or token.text in found:
             continue
-        in_class = any(a <= token.start < b for a, b in inside)
-        if not in_class and any(a <= token.start < b for a, b in skipped):
+        in_class = classes.have(token.start)
+        if not in_class and left_out.have(token.start):
             continue
         if in_class or source.function_around(token.start) or token.text not in volatile:
             found.add(token.text)

@@ -37,7 +37,7 @@ from .launches import Launch
 from .lexer import Lexed
 from .number_types import Types
 from .outline import Function, Parameter
-from .source import Source, local_headers
+from .source import Clock, Source, local_headers
 from .tokens import LOOP, macro_body, match_brackets, position_from
 from .unit_names import UnitNames
 
@@ -108,7 +108,9 @@ class Unit:
         """
         self.main, self._find = Source(text, path, defined), functools.cache(find) if find else None
         root = root or os.path.dirname(path)
-        self.headers = local_headers(self.main, root, os.path.relpath(path, root or "."), self._find)
+        self.clock = Clock()
+        name = os.path.relpath(path, root or ".")
+        self.headers = local_headers(self.main, root, name, self._find, self.clock)
         self.sources = [self.main, *self.headers.values()]
         self.functions = {f.name for s in self.sources for f in s.functions}
         self._words = _words_by_name(self.sources, self.functions)
@@ -150,7 +152,11 @@ class Unit:
         return len(includes) == len(names) and all(is_read(name) or is_known(name) for name in names)
 
     def kernels(self, source: Source) -> list[Kernel]:
-        return [self._kernel(source, function) for function in source.functions if function.is_kernel]
+        found = []
+        for function in (f for f in source.functions if f.is_kernel):
+            self.clock.check(len(self.headers))
+            found.append(self._kernel(source, function))
+        return found
 
     def reachable(self, words: set[str]) -> set[str]:
         """These words, and all words in the functions, classes and macros that they name, and so on."""
@@ -162,6 +168,37 @@ class Unit:
                     todo.append(word)
         return seen
 
+    def leading_to(self, words: Collection[str]) -> set[str]:
+        """The words from which one of these is reachable, and these."""
+        seen, todo = set(words), list(words)
+        while todo:
+            for word in self._users.get(todo.pop(), ()):
+                if word not in seen:
+                    seen.add(word)
+                    todo.append(word)
+        return seen
+
+    @functools.cached_property
+    def _users(self) -> dict[str, set[str]]:
+        """The functions, classes and macros that have a word."""
+        users: dict[str, set[str]] = {}
+        for name, words in self._words.items():
+            for word in words:
+                users.setdefault(word, set()).add(name)
+        return users
+
+    @functools.cached_property
+    def leads_to_atomics(self) -> set[str]:
+        return self.leading_to({word for word in self._users if self.is_atomic(word)})
+
+    @functools.cached_property
+    def by_name(self) -> dict[str, list[tuple[Source, Function]]]:
+        found: dict[str, list[tuple[Source, Function]]] = {}
+        for source in self.sources:
+            for function in source.functions:
+                found.setdefault(function.name, []).append((source, function))
+        return found
+
     def used_by(self, source: Source, function: Function) -> set[str]:
         """All words in a function of the source, and in what it names."""
         return self.reachable(self._words_of(source, function.body, function.end))
@@ -170,10 +207,11 @@ class Unit:
     def meetings(self) -> dict[str, Meeting]:
         """The functions in which the lanes of a warp, or the threads of a block, meet."""
         found: dict[str, list[Meeting]] = {}
+        meets = self.leading_to({"__syncthreads", *IN_WARPS})
         for source in self.sources:
             for function in source.functions:
                 plain = "__device__" in function.words and not function.member and not function.is_kernel
-                if plain and self.used_by(source, function) & {"__syncthreads", *IN_WARPS}:
+                if plain and self._words_of(source, function.body, function.end) & meets:
                     found.setdefault(function.name, []).append(Meeting(source, function))
         return {name: each[0] for name, each in found.items() if len(each) == 1}
 
@@ -186,7 +224,7 @@ class Unit:
 
     def _asks_as_itself(self, source: Source, function: Function, reachable: set[str]) -> bool:
         """Does nothing that the kernel calls ask for the thread?"""
-        called = self._loose.union(*(self.reachable({name}) for name in reachable & self._code))
+        called = self._loose | self.reachable(reachable & self._code)
         asks = any(IDENTITY.match(word) for word in called) or bool(reachable & self.foreign)
         loops = any(IDENTITY.match(word) and word != "threadIdx" for word in reachable)
         return not asks and not loops and asks_as_itself(source, function)
@@ -200,9 +238,7 @@ class Unit:
 
     def _in_rows(self, reachable: set[str]) -> bool:
         """Does nobody see the order of blocks, and nothing but the kernel's own text ask for a thread or a block?"""
-        elsewhere = self._loose.union(
-            *(self.reachable({name}) for name in reachable & (self._code | set(self.macros)))
-        )
+        elsewhere = self._loose | self.reachable(reachable & (self._code | set(self.macros)))
         seen = any(self.is_atomic(w) or w in ("__shared__", "printf") for w in reachable | self._loose)
         return not seen and not elsewhere & {"threadIdx", "blockIdx"}
 
@@ -399,9 +435,9 @@ class _Body:
         elif node.type == "call_expression":
             name = self._of(node.child_by_field_name("function"))
             statement = node.parent.type == "expression_statement"
-            words = self._unit.reachable(set(re.findall(r"[A-Za-z_]\w*", name)))
-            atomic = any(self._unit.is_atomic(word) for word in words)
-            wrote = atomic or (statement and name not in HARMLESS_CALLS)
+            words = set(re.findall(r"[A-Za-z_]\w*", name))
+            atomic = any(self._unit.is_atomic(word) for word in words) or words & self._unit.leads_to_atomics
+            wrote = bool(atomic) or (statement and name not in HARMLESS_CALLS)
         else:
             return
         self.writes_outside_loop = self.writes_outside_loop or wrote
@@ -431,7 +467,7 @@ class _Body:
         )
         name_node = function.child_by_field_name("field") if of_object else function
         name = re.split(r"[^\w:]", self._of(name_node), maxsplit=1)[0].split("::")[-1]
-        known = [(s, f) for s in self._unit.sources for f in s.functions if f.name == name]
+        known = self._unit.by_name.get(name, [])
         arguments = call.child_by_field_name("arguments").named_children
         if name == "swap" and not known:
             return arguments

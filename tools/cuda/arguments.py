@@ -37,6 +37,8 @@ class Arguments(Sides):
             return
         if tokens[opening].text == "<":
             after = skip_angles(tokens, self.partner, opening, self.last)
+            if after == opening + 1:  # i < (n - 1)
+                return
             given = [
                 text_of(tokens[a:b]) for a, b in split_commas(tokens, self.partner, opening + 1, after - 1)
             ]
@@ -57,11 +59,12 @@ class Arguments(Sides):
         alone = alone and not any(s.templates or s.is_pack for s in signatures)
 
         def taken(k: int) -> str | None:
-            every = {self._taken(s, k, given, is_own) for s in fitting}
+            different = {(s.takes[k], s.templates, s.of_class): s for s in fitting}
+            every = {self._taken(s, k, given, is_own) for s in different.values()}
             one = every.pop() if len(every) == 1 else None
             unclear = any(
                 s.takes[k].split()[-1] in s.of_class or self.names.types.may_be_whole(s.takes[k])
-                for s in fitting
+                for s in different.values()
             )
             return self._of_member(at, opening, k) if one is None and alone and unclear else one
 

@@ -20,7 +20,7 @@ def column(file: Rewriter, token: Token, in_macro: bool) -> str:
 def calls_to_lanes(file: Rewriter, unit: Unit):
     """Tell the calls of a function that asks for the lanes at its place: two arms of an `if` may call it."""
     functions = {f.name for source in unit.sources for f in source.functions if not f.is_kernel}
-    asking = {name for name in functions if unit.reachable({name}) & LANES}
+    asking = functions & unit.leading_to(LANES)
     bodies = [(file.source.lexed.tokens, file.source.lexed.partner)] if asking else []
     bodies += [(body, match_brackets(body)) for body in map(macro_body, file.source.macros) if asking]
     for tokens, partner in bodies:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tree_sitter
 import tree_sitter_cuda
@@ -57,18 +57,48 @@ def find_launches(
             if launch is None:
                 part = _parse_statements(outline, tokens[first:last])
                 launch = _locate(outline, *part, at, tokens, partner)
+        if launch is None and (callee := _behind_a_macro(tokens, index)) is not None:
+            _, last = next(surroundings(tokens, partner, index))
+            part = _parse_statements(outline, tokens[callee:last])
+            launch = _locate(outline, *part, at, tokens, partner, behind_a_macro=callee)
         yield launch, at
 
 
-def _parse_statements(outline: Outline, tokens: list[Token]):
+def _parse_statements(outline: Outline, tokens: list[Token]) -> tuple[Any, int]:
     """The syntax tree of these tokens, and the number to add to its offsets to get the text's offsets."""
     start, before = (tokens[0].start, "void f(){") if tokens is not outline.lexed.tokens else (0, "")
     root = parse(before + mask(tokens, start, tokens[-1].end) + (";}" if before else ""))
     return root, start - len(before)
 
 
-def _locate(outline: Outline, root, shift: int, at: int, tokens, partner) -> Launch | None:
-    """The launch whose `<<<` is at `at`, or None unless the syntax tree has it and the brackets agree."""
+def _behind_a_macro(tokens: list[Token], index: int) -> int | None:
+    """The place of a launch's callee if a macro that ends its own statement stands before it: `CHECK_LAST k<<<...`."""
+    at, depth = index - 1, 0
+    if tokens[at].text in (">", ">>"):
+        while at > 0 and (depth := depth + _angles(tokens[at].text)) > 0:
+            at -= 1
+        at -= 1
+    while at > 1 and tokens[at - 1].text == "::" and tokens[at - 2].kind == "name":
+        at -= 2
+    before = tokens[at - 1] if at > 0 else None
+    is_macro = before and (
+        before.text == ")" or (before.kind == "name" and not can_precede_expression(before))
+    )
+    return at if is_macro and tokens[at].kind == "name" else None
+
+
+def _angles(text: str) -> int:
+    return {">": 1, ">>": 2, "<": -1}.get(text, 0)
+
+
+def _locate(
+    outline: Outline, root, shift: int, at: int, tokens, partner, *, behind_a_macro: int | None = None
+) -> Launch | None:
+    """The launch whose `<<<` is at `at`, or None unless the syntax tree has it and the brackets agree.
+
+    Args:
+        behind_a_macro: the place of its first token, if a macro that ends its own statement is before that.
+    """
     node = root.descendant_for_byte_range(at - shift, at - shift + 2)
     while node is not None and node.type != "kernel_call_syntax":
         node = node.parent
@@ -85,7 +115,7 @@ def _locate(outline: Outline, root, shift: int, at: int, tokens, partner) -> Lau
     closing = position_from(tokens, end - 1)
     if partner.get(opening) != closing or tokens[closing].start != end - 1:
         return None
-    if first and not can_precede_expression(tokens[first - 1]):
+    if first and first != behind_a_macro and not can_precede_expression(tokens[first - 1]):
         return None
     # In a launch, every bracket of a part closes within that part.
     for low, high in ((start, at), config, (arguments.start_byte + shift, end)):

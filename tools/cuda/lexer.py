@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
+from .brackets import CLOSING, OPENING
 from .branches import Choice, choose
 from .conditions import HOST_BUILD, Directive, Token, evaluate
 
@@ -32,8 +33,6 @@ TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
-OPENING = {"(": ")", "[": "]", "{": "}"}
-CLOSING = {")": "(", "]": "[", "}": "{"}
 
 
 class Imbalance(NamedTuple):
@@ -84,7 +83,11 @@ class Lexed:
     def _keep_live(self, items):
         """Leave out dead branches, and match the brackets of every live branch."""
         stack: list[int] = []  # open brackets, as token indices
-        guards = {first.start for first, second in pairwise(items) if _is_guard(first, second)}
+        guards = {
+            first.start
+            for first, second in pairwise(items)
+            if type(first) is Directive and first.word == "ifndef" and _is_guard(first, second)
+        }
         conditionals: list[_Conditional] = []
         for item in items:
             live = not conditionals or conditionals[-1].live

@@ -96,6 +96,7 @@ class Types:
         self.signatures: dict[str, list[Signature]] = {}
         self.fields: dict[str, list[str]] = {}  # of plain structs
         self.classes = {name for source in sources for name in source.classes}
+        self.no_numbers = REALS | self.classes | VECTORS.keys()
         self.in_conditions = _in_conditions(sources)
         self.given: dict[str, list[list[str]]] = {}  # what the files give to a macro
         self._uses(sources)
@@ -133,7 +134,7 @@ class Types:
             return False
         if "<" in text and "::" not in text.rpartition(">")[2]:
             return words[0].endswith("_t")  # std::make_unsigned_t<T>
-        return words[-1] not in REALS | self.classes | VECTORS.keys()
+        return words[-1] not in self.no_numbers
 
     def _uses(self, sources: list[Source]):
         macros = {
@@ -282,7 +283,7 @@ class Names:
         tokens, partner = source.lexed.tokens, source.lexed.partner
         head, body, end = (position_from(tokens, at) for at in (function.head, function.body, function.end))
         self.templates |= set(_typenames(tokens[head:body]))
-        for ranges in source.classes.values():
+        for ranges in source.classes.values() if function.member or function.scope else ():
             for opening, close in ranges:
                 if opening < head < close or (function.scope and tokens[opening - 1].text == function.scope):
                     self.templates |= set(_typenames(tokens[_head(tokens, opening) : opening]))

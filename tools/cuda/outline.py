@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import NamedTuple
 
 from .lexer import Lexed, Token
@@ -62,6 +63,7 @@ class Outline:
     def __init__(self, lexed: Lexed):
         self.lexed = lexed
         self.functions: list[Function] = []
+        self._bodies: list[int] = []
         self.classes: dict[str, list[tuple[int, int]]] = {}  # name -> token ranges of its bodies
         # Token ranges of heads: functions' declarations and definitions.
         self.declared: list[tuple[int, int]] = []
@@ -75,7 +77,10 @@ class Outline:
         return at
 
     def function_around(self, offset: int) -> Function | None:
-        return next((f for f in self.functions if f.body <= offset < f.end), None)
+        if len(self._bodies) != len(self.functions):
+            self._bodies = [f.body for f in self.functions]  # in order, and none is in another one
+        at = bisect_right(self._bodies, offset) - 1
+        return self.functions[at] if at >= 0 and offset < self.functions[at].end else None
 
     def _scope(self, index: int, end: int, inside: str, scope: str):
         """Record what a namespace, or the class `inside`, contains, and all scopes in it."""

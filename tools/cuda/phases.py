@@ -51,6 +51,7 @@ class Region:
         self.statements, self.is_last = statements, is_last  # is_last: the kernel ends there
         self.at = at  # the offset, if there are no statements
         self.loop = "CAFFE_HOST_EACH"
+        self.group: int | None = None  # of regions that run warp by warp (warps.py)
         self.before = ""  # what runs once, before it
         self.given: list = []  # (what is written for each thread at the end, with the text of a node; the node)
 
@@ -210,12 +211,12 @@ class Phases:
         edits = [(0, edit) for statement in declarations for edit in kept.declaration(statement)]
         for i, region in enumerate(regions):
             edits += self._region_edits(i, region, used[i], kept)
-        edits += [*self.around_regions(), *self.once(kept)]
+        edits += [*self.around_regions(regions, kept), *self.once(kept)]
         edits.sort(key=lambda edit: (edit[1][:2], edit[0]))
         at = self.function.body + 1
         return [(at, at, NO_BARRIER + self.places + kept.arrays()), *(edit for _, edit in edits)]
 
-    def around_regions(self) -> list:
+    def around_regions(self, regions: list[Region], kept: KeptVariables) -> list:
         """Edits around several regions, with their order at one offset."""
         return []
 
@@ -228,15 +229,16 @@ class Phases:
     ) -> Iterator:
         at = region.start + self.body.shift
         start, end = self.bounds(region.statements) if region.statements else (at, at)
-        opening = f"{kept.structures(number)}{region.before} {region.loop} {kept.carried_into(number, used)}"
+        structures = kept.structures(number) if region.group is None else ""
+        opening = f"{structures}{region.before} {region.loop} {kept.carried_into(number, used)}"
         here = "".join(
             f" (void){v.name};" for v in kept.carried if v.region == number
         )  # and maybe not used here
         closing = here + " });"
         if not region.statements:
-            yield 4, (start, end, lambda: opening + self._given(region) + closing)
+            yield 6, (start, end, lambda: opening + self._given(region) + closing)
             return
-        yield 5, (start, start, opening)
+        yield 7, (start, start, opening)
         yield 1, (end, end, closing if not region.given else lambda: self._given(region) + closing)
         for node in (n for s in region.statements for n in walk(s) if self._is_along_x(n)):
             first, last = self.body.place(node)

@@ -10,7 +10,7 @@ import sys
 from ..files import depfile, read, write
 from .analysis import Unit
 from .branches import FOR_DEVICES
-from .conditions import IS_DEFINED
+from .conditions import IS_DEFINED, Token
 from .source import RewriteProblem, Source
 
 BANNER = "// Made by tools/{} from {}; do not edit.\n"
@@ -33,7 +33,7 @@ class Rewriter:
 
     def rewritten(self) -> str:
         self.edits.sort(key=lambda edit: edit[:2])
-        return self._render(0, len(self.text))
+        return self.render(0, len(self.text))
 
     def in_device_code(self, offset: int) -> bool:
         function = self.source.function_around(offset)
@@ -42,10 +42,19 @@ class Rewriter:
     def refuse(self, offset: int, why: str):
         self.problems.append(self.source.problem(offset, why))
 
+    def gpu_only(self, token: Token, why: str):
+        """Refuse what only a GPU runs. If an #if decides whose macros nobody knows, the compiler says so."""
+        if self.source.lexed.is_undecided(token.start):
+            self.edit(
+                token.start, token.start, f'_Pragma("GCC error \\"{why.replace(chr(34), chr(39))}\\"") '
+            )
+        else:
+            self.refuse(token.start, why)
+
     def edit(self, start: int, end: int, replacement: object):
         self.edits.append((start, end, replacement))
 
-    def _render(self, start: int, end: int) -> str:
+    def render(self, start: int, end: int) -> str:
         """A part of the text with its edits. If the replacement is a function, the text is what it returns."""
         pieces, at = [], start
         for low, high, replacement in self.edits:
@@ -73,6 +82,7 @@ def rewrite_unit(
     """The same of files that are read."""
     texts, problems, notes = {}, [], []
     for relative, source in {"": unit.main, **unit.headers}.items():
+        unit.clock.check(len(unit.headers))
         rewriter = rewriter_class(unit, source)
         words = "" if relative else prologue
         base = os.fsencode(os.path.basename(source.path)).decode("latin-1")

@@ -89,6 +89,9 @@ def shared(file: Rewriter, tokens, index: int, in_macro: bool):
     if "extern" in words:
         _dynamic_shared(file, declaration, in_macro)
     else:
+        for token in tokens[index:last] if not body else []:
+            if token.text == "alignas":  # g++ wants it before `static`, or as an attribute
+                file.edit(token.start, token.end, "__align__")
         for token in [*tokens[first:index], *tokens[max(body, index) : last]]:
             if token.text == "static":  # include/host defines __shared__ as static, too
                 file.edit(token.start, token.end, "")

@@ -7,7 +7,9 @@ grammar, and a result counts only if it agrees with the brackets. Nothing is lef
 
 from __future__ import annotations
 
+import errno
 import os
+import time
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
@@ -175,7 +177,38 @@ class Source(Outline):
                     break
 
 
-def local_headers(source: Source, folder: str, name: str, find=None) -> dict[str, Source]:
+MOST_SECONDS = 60.0  # of the processor's time, to read a file with its headers
+
+
+class TooLong(OSError):
+    """Reading takes too long."""
+
+    def __init__(self, count: int):
+        text = f"it and its {count} headers are not read after {MOST_SECONDS:g} s; include less"
+        super().__init__(errno.ETIME, f'{text}, or build for CUDA only (backends="cuda", BACKENDS=cuda)')
+
+    def __str__(self):
+        return self.strerror
+
+
+class Clock:
+    """Ends the reading of a file with its headers with an error that says so, and never waits on."""
+
+    def __init__(self):
+        self.end = time.process_time() + MOST_SECONDS
+
+    def check(self, count: int):
+        """
+        Raises:
+            TooLong: the time is over.
+        """
+        if time.process_time() > self.end:
+            raise TooLong(count)
+
+
+def local_headers(
+    source: Source, folder: str, name: str, find=None, clock: Clock | None = None
+) -> dict[str, Source]:
     """The headers in `folder` that `source` (file `name` in this folder) includes directly or indirectly, in quotes.
 
     Returns {path relative to the folder: source}, in order of first inclusion. An include may name no file beside the
@@ -192,6 +225,8 @@ def local_headers(source: Source, folder: str, name: str, find=None) -> dict[str
             if relative is None or relative in headers:
                 continue
             path = os.path.join(folder, relative)
+            if clock is not None:
+                clock.check(len(headers))
             headers[relative] = Source(read(path), path, source.defined)
             visit(headers[relative], relative)
 

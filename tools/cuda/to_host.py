@@ -9,6 +9,7 @@ These are rewritten:
     extern __shared__ T s[];       a pointer; outside functions, an object, and a pointer where it is used
     static __shared__ T x;         __shared__ T x;
     __syncthreads()                __syncthreads(__LINE__, 5): its column, by which the launcher knows it
+    asm("add.u32 %0, ..." : ...);  ({ ...; ::cuda_ptx::set(ptx0, ::cuda_ptx::add<...>(...)); ... }); (ptx/)
     (int)x                         (int)(::cuda_host::GpuCast<int>)x (conversions.py)
     int i = x;                     int i = ::cuda_host::gpu_into<int> = x;
     x << n                         x << ::cuda_host::gpu_shift << n
@@ -30,8 +31,8 @@ from typing import Any
 
 from .alone import IN_WARPS
 from .analysis import RANGE_LOOPS, Kernel, Unit
-from .branches import ASM, GPU_ONLY, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
-from .conditions import ARCH, HOST_BUILD, Directive, Token
+from .branches import GPU_ONLY, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
+from .conditions import ARCH, HOST_BUILD, Directive
 from .conversions import of_function, of_macro, of_text
 from .expanding import expanded
 from .guard import counts_along_x, guard_of
@@ -53,7 +54,6 @@ from .warps import warps_of
 PLACES = {"__syncthreads", "__activemask", "coalesced_threads"}
 EXTERN_CONSTANT = re.compile(r"\bextern\s[^;{}()]*\b__constant__\b([^;{}]*);")
 NO_HOST_MEANING = {
-    "asm": "inline PTX; write it in C++, or put it in #ifdef __CUDA_ARCH__ with an #else for the host",
     "texture": "texture reference (CUDA 12 removed them too); read the memory through a pointer",
     "gpu": "{} has a meaning on a GPU alone; put it in #ifdef __CUDA_ARCH__ with an #else for the host",
     "fetch": "texture or surface access; read the memory through a pointer",
@@ -93,6 +93,7 @@ class HostRewriter(Rewriter):
         self._by_warps: WarpsRewriter | None = None
         self._in_phases: set[int] = set()  # the bodies of kernels whose phases are loops
         kernels = {kernel.body: kernel for kernel in unit.kernels(source)}
+        self.kernels = {f.name for own in unit.sources for f in own.functions if f.is_kernel}
         for function in source.functions:
             if function.is_kernel:
                 self._kernel(unit, function, kernels[function.body, function.end])
@@ -107,10 +108,16 @@ class HostRewriter(Rewriter):
             kernel = kernels.get((function.body, function.end))
             in_loop = kernel is not None and kernel.mode in ("kRange", "kBlocks")
             in_loop = in_loop or function.body in self._in_phases
+            answered = [(a, b) for a, b in self._answered if function.body < a < function.end]
             for edit in of_function(source, function, unit.types, in_loop):
-                if not any(first <= edit[0] and edit[1] <= last for first, last in self._answered):
+                if not any(first <= edit[0] and edit[1] <= last for first, last in answered):
                     self.edit(*edit)
         in_step(self, unit)
+        if any("asm" in own.text for own in unit.sources):
+            # Most files have none, and a build starts this program for each.
+            from .ptx.rewriting import AsmPass
+
+            AsmPass(self, unit)
         self._words(source.lexed.tokens, in_macro=False)
         for macro in source.macros:
             self._words(macro_body(macro), in_macro=True)
@@ -246,7 +253,7 @@ class HostRewriter(Rewriter):
     def _launch(self, launch: Launch):
         """Move the configuration in front of the callee. The text between, with its lines, stays."""
         start, (first, last), (begin, end) = launch.start, launch.config, launch.chevrons
-        self.edit(start, start, lambda: f"(::cuda_host::configure({self._render(first, last)}), ")
+        self.edit(start, start, lambda: f"(::cuda_host::configure({self.render(first, last)}), ")
         # Only the characters: `>>` and `>` may be on two lines.
         between = re.sub("[<>]", "", self.text[begin:first] + self.text[last:end])
         self.edit(begin, end, between)
@@ -272,20 +279,22 @@ class HostRewriter(Rewriter):
                     self.edit(first.start, token.end, COPIES[word])
             elif word in LAUNCHES and after == "(":
                 self._without_cast(tokens, i + 2)
+            elif word == "void" and after in ("*", "const"):
+                self._cast(tokens, i - 1 - (before == "const"))
             elif word == "__noinline__" and before != "(":  # not that of an __attribute__
                 self.edit(token.start, token.end, "__attribute__((noinline))")
-            elif word == ARCH and not in_macro and self.in_device_code(token.start):
+            elif word == ARCH and not in_macro and not self._in_host_code(token.start):
                 self.edit(token.start, token.end, str(NEWEST))
-            elif word in ASM and after in ("(", "volatile", "__volatile__"):
-                # Elsewhere it is the processor's own.
-                if in_macro or self.in_device_code(token.start):
-                    self._gpu_only(token, NO_HOST_MEANING["asm"])
             elif word == "texture" and after == "<" and before != "::":
-                self._gpu_only(token, NO_HOST_MEANING["texture"])
+                self.gpu_only(token, NO_HOST_MEANING["texture"])
             elif TEXTURE_FETCH.match(word) and after in ("(", "<") and before not in (".", "->", "::"):
-                self._gpu_only(token, NO_HOST_MEANING["fetch"])
+                self.gpu_only(token, NO_HOST_MEANING["fetch"])
             elif GPU_ONLY.fullmatch(word) and not any(f.name == word for f in self.source.functions):
-                self._gpu_only(token, NO_HOST_MEANING["gpu"].format(word))
+                self.gpu_only(token, NO_HOST_MEANING["gpu"].format(word))
+
+    def _in_host_code(self, place: int) -> bool:
+        """Is it in a function that no kernel calls? A class or a constant is of both."""
+        return self.source.function_around(place) is not None and not self.in_device_code(place)
 
     def _without_cast(self, tokens, at: int):
         """Remove `(void*)` before a kernel, which must keep its type."""
@@ -293,14 +302,20 @@ class HostRewriter(Rewriter):
             if [t.text for t in tokens[at : at + len(cast)]] == cast:
                 self.edit(tokens[at].start, tokens[at + len(cast) - 1].end, "")
 
-    def _gpu_only(self, token: Token, why: str):
-        """Refuse what only a GPU runs. If an #if decides whose macros nobody knows, the compiler says so."""
-        if self.source.lexed.is_undecided(token.start):
-            self.edit(
-                token.start, token.start, f'_Pragma("GCC error \\"{why.replace(chr(34), chr(39))}\\"") '
-            )
-        else:
-            self.refuse(token.start, why)
+    def _cast(self, tokens, at: int):
+        """Keep the parameters of a kernel that becomes a void*, by its address: `(void*)kernel<T>`, not in a launch."""
+        opening = tokens[at].text if at > 0 else ""
+        if opening not in ("(", "<") or (opening == "<" and tokens[at - 1].text != "reinterpret_cast"):
+            return
+        end = next((i for i in range(at, min(at + 5, len(tokens))) if tokens[i].text in (")", ">")), at)
+        names = [t.text for t in tokens[end + 1 : end + 10]]
+        while names[:1] in (["("], ["&"], ["::"]) or names[1:2] == ["::"]:
+            names = names[1:]
+        launched = tokens[at - 1].text == "(" and tokens[at - 2].text in LAUNCHES
+        if names and names[0] in self.kernels and end > at and not launched:
+            first = tokens[at - 1] if opening == "<" else tokens[at]
+            made = "::cuda_host::as_pointer" + "->*" * (opening == "(")
+            self.edit(first.start, tokens[end].end, made)
 
 
 class WarpsRewriter(HostRewriter):
@@ -325,12 +340,12 @@ class WarpsRewriter(HostRewriter):
         self.edits.sort(key=lambda edit: edit[:2])
         for i, function in enumerate(source.functions):
             if function.body in self._in_phases and not self.problems:
-                self.texts[i] = self._render(function.body + 1, function.end - 1)
+                self.texts[i] = self.render(function.body + 1, function.end - 1)
 
     def _kernel(self, unit: Unit, function: Function, kernel: Kernel):
         found: tuple | str = "its threads meet elsewhere, or ask for themselves in a function"
         if kernel.in_warps and kernel.asks_as_itself:
-            found = warps_of(self.source, function, unit.names, self._render)
+            found = warps_of(self.source, function, unit.names, self.render)
         if isinstance(found, str):
             self.reasons[self.source.functions.index(function)] = found
             return

@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from operator import attrgetter
 
-from .lexer import CLOSING, OPENING, Directive, Token
-
-
-def match_brackets(tokens: list[Token]) -> dict[int, int]:
-    """The partner of each bracket in a short list of tokens, such as a macro's body, by index."""
-    partner, stack = {}, []
-    for index, token in enumerate(tokens):
-        if token.kind == "punct" and token.text in OPENING:
-            stack.append(index)
-        elif token.kind == "punct" and stack and CLOSING.get(token.text) == tokens[stack[-1]].text:
-            partner[index] = stack[-1]
-            partner[stack.pop()] = index
-    return partner
-
+from .brackets import match_brackets as match_brackets
+from .lexer import Directive, Token
 
 # `CUDA_KERNEL_LOOP(i, n) body` is not a C++ statement. `while           (i, n) body` is one of the same length.
 LOOP = re.compile(r"CUDA_\w*KERNEL_LOOP\w*\Z")
@@ -80,3 +68,20 @@ def macro_parameters(macro: Directive) -> list[str]:
     """The names of the parameters of a #define."""
     count = len(macro.tokens) - len(macro_body(macro))
     return [token.text for token in macro.tokens[2:count] if token.kind == "name"] if count > 1 else []
+
+
+class Spans:
+    """Parts of a text, which may be in one another."""
+
+    def __init__(self, parts: list[tuple[int, int]]):
+        self._starts, self._ends = list[int](), list[int]()
+        for start, end in sorted(parts):
+            if self._ends and start <= self._ends[-1]:
+                self._ends[-1] = max(self._ends[-1], end)
+            else:
+                self._starts.append(start)
+                self._ends.append(end)
+
+    def have(self, offset: int) -> bool:
+        at = bisect_right(self._starts, offset) - 1
+        return at >= 0 and offset < self._ends[at]

@@ -59,6 +59,8 @@ class Warps(Phases):
         ] = []  # statements that run warp by warp; whether they are a part of others
         self.sent: dict[int, int] = {}  # the number of what a meeting sends, by its id
         self.asked: list = []  # expressions that a warp asks once
+        self.moved: set[int] = set()  # the shuffles whose values are moved once for the warp
+        self.between = ""  # what a warp does once before its next region
         self.late: list[tuple[int, int, str]] = []  # edits that go behind all others at their offset
         self.render_text = render
         super().__init__(source, function, names)
@@ -107,7 +109,7 @@ class Warps(Phases):
         if child.type in ("compound_statement", "else_clause"):
             self.in_warp.add(child.id)
             for below in child.named_children if child.type == "else_clause" else ():
-                self.in_warp.add(below.id)
+                self._mark_warp_arm(below)
 
     def _check_order(self, statement, name: str):
         """Nothing in the statement may be done before a value is sent."""
@@ -142,8 +144,11 @@ class Warps(Phases):
         if not any(statement.id in self.in_warp for statement in statements):
             yield from super().region(statements, is_last)
             return
+        number = len(self.groups)
         self.groups.append((statements, False))
-        yield from self._lanes(statements, is_last, in_loop=False)
+        for region in self._lanes(statements, is_last, in_loop=False):
+            region.group = number
+            yield region
 
     def _lanes(self, statements: list, is_last: bool, in_loop: bool) -> Iterator[Region]:
         """The regions of a warp's statements. in_loop: within one around a meeting."""
@@ -171,25 +176,19 @@ class Warps(Phases):
     def _lane_region(self, statements: list, is_last: bool, at: int | None = None) -> Region:
         region = Region(statements, is_last, at)
         region.loop = "CAFFE_HOST_EACH_LANE"
-        for call in self.meetings.get(statements[0].id, ()) if statements else ():
-            if self.of(call.named_children[0]) in VOTES:
-                number = self.sent[call.id]
-                region.before += (
-                    f" const unsigned int caffe_vote_{number} = caffe_sent_{number}.vote(caffe_t);"
-                )
+        region.before, self.between = self.between, ""
         return region
 
     def _sending(self, beside: list, statement) -> Iterator[Region]:
         """The regions before a meeting: in the last one each lane gives what it sends. Inner meetings come first."""
         calls = [call for call in self.meetings[statement.id] if call.id in self.sent]
-        region = self._lane_region(beside, False) if beside else None
+        region, senders = self._lane_region(beside, False) if beside else None, []
         for call in sorted(calls, key=lambda c: (c.end_byte - c.start_byte, c.start_byte)):
-            nested = any(
-                other != call and call.start_byte <= other.start_byte < call.end_byte for other in calls
-            )
+            nested = any(o != call and call.start_byte <= o.start_byte < call.end_byte for o in calls)
             if region is not None and nested:
+                self._end(region, senders)
                 yield region
-                region = None
+                region, senders = None, []
             region = region or self._lane_region([], False, statement.start_byte)
             name, value = (
                 self.of(call.named_children[0]),
@@ -197,8 +196,38 @@ class Warps(Phases):
             )
             give = "(({}) != 0)" if name in VOTES else "{}"
             region.given.append((f"caffe_sent_{self.sent[call.id]}.put(caffe_t, {give});", value))
+            senders.append(call)
         if region is not None:
+            self._end(region, senders)
             yield region
+
+    def _end(self, region: Region, senders: list):
+        """What the warp does once with what a region has sent, before the next one."""
+        if len(senders) == 1:
+            self._move(region, senders[0])
+        for call in senders:
+            if self.of(call.named_children[0]) in VOTES:
+                number = self.sent[call.id]
+                self.between += (
+                    f" const unsigned int caffe_vote_{number} = caffe_sent_{number}.vote(caffe_t);"
+                )
+
+    def _move(self, region: Region, call):
+        """Move what is sent once for the warp, if each lane's comes from as far."""
+        name, number = self.of(call.named_children[0]), self.sent[call.id]
+        arguments = call.child_by_field_name("arguments").named_children
+        if name not in SHUFFLES or len(arguments) < 3:
+            return
+        width = self.of(arguments[3]) if len(arguments) > 3 else "32"
+        once = [v for v in self.uses.variables(arguments[2]) if v.statement is not None and not v.is_uniform]
+        if once or width not in ("32", "warpSize") or not self.uniform.is_same(arguments[2], warp=True):
+            return
+        region.loop = f"const auto caffe_type_{number} = {region.loop}"
+        region.given.append(("return ::cuda_host::Type<decltype({})>();", arguments[1]))
+        by = " ".join(self.of(arguments[2]).split())
+        move = SHUFFLES[name].replace("warp", "move")
+        self.moved.add(call.id)
+        self.between = f" caffe_sent_{number}.{move}(caffe_type_{number}, caffe_t, {by});"
 
     def _of_the_warp(self, node, is_last: bool, in_loop: bool) -> bool:
         """Does this statement run once for the warp?"""
@@ -293,12 +322,19 @@ class Warps(Phases):
         else:
             yield from self._around_warp(node, is_last, in_loop)
 
-    def around_regions(self) -> list:
+    def around_regions(self, regions: list[Region], kept: KeptVariables) -> list:
         edits: list[tuple[int, tuple[int, int, Any]]] = []
-        for statements, is_inner in self.groups:
+        for number, (statements, is_inner) in enumerate(self.groups):
             start, end = self.bounds(statements)
-            edits.append((3, (start, start, " {" if is_inner else " CAFFE_HOST_EACH_WARP ")))
-            edits.append((2, (end, end, " }" if is_inner else " });")))
+            inside = [i for i, region in enumerate(regions) if region.group == number]
+            for variable in (v for v in kept.variables if v.region in inside and v.declarator is not None):
+                named = [v for v in self.uses.variables(variable.declarator) if v is not variable]
+                self._check(
+                    all(v.start < statements[0].start_byte for v in named), "a size that a warp knows"
+                )
+            opening = "".join(map(kept.structures, inside)) + " CAFFE_HOST_EACH_WARP "
+            edits.append((5 if is_inner else 4, (start, start, " {" if is_inner else opening)))
+            edits.append((2 if is_inner else 3, (end, end, " }" if is_inner else " });")))
         return edits
 
     def once(self, kept: KeptVariables) -> list:
@@ -327,6 +363,18 @@ class Warps(Phases):
             start, end = self.body.place(call)
             text = VOTES[name].format(f"caffe_vote_{number}")
             yield 0, (start, end, text + "\n" * self.source.text.count("\n", start, end))
+            return
+        value = call.child_by_field_name("arguments").named_children[1]
+        if call.id in self.moved:
+            start, end = self.body.place(call)
+
+            def moved() -> str:
+                kind = " ".join(self.render(*self.body.place(value)).split())
+                return f"caffe_sent_{number}.got<decltype({kind})>(caffe_t)" + "\n" * self.source.text.count(
+                    "\n", start, end
+                )
+
+            yield 0, (start, end, moved)
             return
         start, end = self.body.place(call.named_children[0])
         yield 0, (start, end, f"::cuda_host::{SHUFFLES[name]}")

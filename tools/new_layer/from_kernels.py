@@ -22,6 +22,7 @@ from .kernel_file import KernelFile, tidy_type
 from .kernel_launcher import Argument, KernelLauncher, wrapped
 from .naming import launcher_name, numbered, unique
 from .pointed import pointed_types
+from .structs import layout_of
 from .symbols import Symbol
 
 # The most instances of a kernel that has template parameters besides its dtype.
@@ -205,6 +206,11 @@ class _Maker:
                 found[self.add_parameter(pointed, symbol.name).name] = symbol, 0
                 continue
             element = tidy_words(VECTORS.get(symbol.type, symbol.type))
+            bare = symbol.type.split()[-1]
+            if bare in self.file.rows and symbol.sizes is not None and (layout := self._layout(bare)):
+                name = self.add_parameter("const uint8_t *", f"{symbol.name}_values").name
+                found[name] = symbol, math.prod(symbol.sizes) * layout[0]
+                continue
             if element not in C_TYPES:
                 raise NoLauncher(
                     f"reads {symbol.name}, a {symbol.type}, which the host code fills and C can't give it"
@@ -254,6 +260,7 @@ class _Maker:
             known = [value for value in plain if value in DTYPES]
             # A kernel that is launched for one of the two serves both.
             both = ["float", "double"] if {"float", "double"} & set(known) else []
+            both = [] if self.file.launched_only else both
             self.serves_more = self.serves_more or bool(both and not set(both) <= set(known))
             deduced[name] = [*dict.fromkeys(both + known)]
         return given, deduced
@@ -391,7 +398,9 @@ class _Maker:
         if others:
             # What is launched for whole numbers beside one of the two serves both.
             both = len(known) < len(values) or (
-                {"float", "double"} & set(known) and not set(others) <= HALVES.keys()
+                not self.file.launched_only
+                and {"float", "double"} & set(known)
+                and not set(others) <= HALVES.keys()
             )
             found = [*(v for v in ("float", "double") if both or v in known), *others]
             if self.dtypes and set(found) != set(self.dtypes):
@@ -472,6 +481,7 @@ class _Maker:
             "",
             parameter.type,
         )
+        text = re.sub(r"\bstd\s*::\s*(?=(u?int\d+|size|ptrdiff)_t\b)", "", text)
         words, stars = re.findall(r"\w+|::|[<>&]", text), text.count("*") + text.count("[")
         if not parameter.type:
             raise NoLauncher("has a parameter without a name")
@@ -482,6 +492,8 @@ class _Maker:
         bare = base.split(" ")[-1]
         if not stars and "&" not in words and bare in self.file.structs and "<" not in words:
             return self._struct(parameter.name, bare)
+        if stars == 1 and bare in self.file.rows and not {"&", "<"} & set(words):
+            return self._rows(parameter.name, bare, "const " if is_const else "")
         if stars > 1 or re.search(r"[<>&:]|\d+\s*\]", text):
             raise NoLauncher(f"takes a {shown} {parameter.name}, which C can't give it")
         if not stars and kernel_base in MADE_OF and kernel_base not in self.file.types:
@@ -543,6 +555,25 @@ class _Maker:
             alignment = 1 if kind in COMPLEX else 2 * count
             return Argument(f"{const}{pointed} *", name, value, kernel_name, kind, alignment, element)
         return Argument("float", name, f"{kind}({name})", kernel_name, kind)
+
+    def _rows(self, kernel_name: str, kind: str, const: str) -> Argument:
+        """A pointer to structs: a tensor has their bytes."""
+        qualified, _ = self.file.structs[kind]
+        name, (size, alignment) = self.named(kernel_name), self._layout(kind) or (0, 16)
+        self.notes.append(f"{name}: sizeof({kind}){f' = {size}' * bool(size)} bytes for each {kind}.")
+        value = f"reinterpret_cast<{const}{qualified}*>({name})"
+        return Argument(f"{const}uint8_t *", name, value, kernel_name, kind, alignment)
+
+    def _layout(self, kind: str) -> tuple[int, int] | None:
+        """(bytes, alignment) of a struct; None if they are unknown."""
+        if re.search(r"__align__|alignas|#\s*pragma\s+pack|__attribute__", self.file.text):
+            return None
+        alias, structs = self.file.aliases, {name: fields for name, (_, fields) in self.file.structs.items()}
+        plain = {
+            name: fields and [field._replace(type=alias.get(field.type, field.type)) for field in fields]
+            for name, fields in structs.items()
+        }
+        return layout_of(plain[kind], plain)
 
     def _struct(self, name: str, kind: str) -> Argument:
         """An argument for each field of a struct, `p_n` for `p.n`. The last one has the struct as its value."""

@@ -51,10 +51,11 @@ SUFFIXES = (".cu", ".h", ".hpp", ".cuh", ".hh", ".inl")
 OF_HOST_LIBRARIES = re.compile(
     r"(boost|GL|GLFW|glog|gflags|google|opencv2?)/\S+|(nvml|mpi|curand\w*|gl\w*|cblas|lapacke?)\.h\Z"
 )
-# Macros that headers of these and of CUDA's libraries define, as far as a project may ask for them.
+# Macros that headers of these and of CUDA's libraries define, as far as a project may ask for them. A library's plain
+# name, `#ifdef CUDNN`, is the project's own switch: no header defines it.
 OF_LIBRARIES = re.compile(
     r"(CUB|CUTE|CUTLASS|THRUST|LIBCU|NCCL|NV|CU(BLAS|DNN|FFT|SPARSE|SOLVER|RAND)|BOOST|GL|GOOGLE|OPENCV|CV|OPEN_?MPI"
-    r"|MPI|C?BLAS|LAPACK)\w*\Z"
+    r"|MPI|C?BLAS|LAPACK)\w*_\w*\Z"
 )
 STAYS = 3
 # The file has launchers below this line.

@@ -145,6 +145,7 @@ def completed(
     macros=(),
     others=(),
     made: list[KernelLauncher] | None = None,
+    launched_only: bool = False,
 ) -> tuple[str, str, list[str]]:
     """(the header, the source with added launchers, lines about what Python cannot call).
 
@@ -153,6 +154,7 @@ def completed(
         macros: names of macros that the caller defines.
         others: files that are linked with it.
         made: gets the launchers.
+        launched_only: a template is compiled for the types of its launches alone.
     """
     source = Source(text, path)
     words = (*source.includes(angles=True), *(token.text for token in source.lexed.tokens))
@@ -172,6 +174,7 @@ def completed(
     if declarations and not (has_kernels and len(unfit) == len(functions)):
         return header_of(declarations), text, []
     file = kernels_of(text, path, instances, macros, others)
+    file.launched_only = launched_only
     source = file.source
     if unknown := sorted((instances or {}).keys() - {f.name for f in source.functions if f.is_kernel}):
         raise NothingExported(f"instances: it has no kernel {', '.join(unknown)}")
@@ -203,6 +206,10 @@ def completed(
     return header, text.rstrip("\n") + "\n" + added, without
 
 
+# A file of this name beside it: the source does not compile for a type that it does not launch.
+LAUNCHED_ONLY = "launched_only"
+
+
 def given_instances(file: Path) -> dict[str, list[list[str]]]:
     """What the caller of load_inline gave: a line `kernel: float, 16` for each instance."""
     found: dict[str, list[list[str]]] = {}
@@ -224,7 +231,8 @@ def complete(path: str) -> list[KernelLauncher]:
     file, made = Path(path), []
     others = [Unit(read(str(other)), str(other)) for other in file.parent.glob("*.cu") if other != file]
     given = given_instances(file), given_macros(file), others
-    header, text, without = completed(file.stem, read(path), path, *given, made)
+    launched_only = file.with_name(LAUNCHED_ONLY).exists()
+    header, text, without = completed(file.stem, read(path), path, *given, made, launched_only)
     write(str(file.with_suffix(".h")), header)
     write(str(file.with_name("left_out")), "".join(f"{line}\n" for line in without))
     write(path, text, if_changed=True)

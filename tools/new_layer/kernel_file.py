@@ -21,7 +21,7 @@ from ..cuda.lexer import Directive, Lexed, Token, tokens_and_directives
 from ..cuda.outline import Function, skip_angles, split_commas
 from ..cuda.source import Source
 from ..cuda.tokens import macro_body
-from .structs import OF_CUDA, Field, structs_of
+from .structs import OF_CUDA, Field, structs_of, without_addresses
 from .symbols import Symbol, defined_elsewhere, symbols_to_fill, uploaded_in
 
 # Names of host code: of CUDA's API, of Caffe, of torch's extensions. A function with one does more than compute.
@@ -64,6 +64,7 @@ class KernelFile:
     types: set[str]  # types that the file defines
     enums: dict[str, list[str]]  # those of them that are enums, with the qualified names of their values
     structs: dict[str, tuple[str, list[Field] | None]]  # by name: qualified, and its fields (structs.py)
+    rows: set[str]  # those of them that have no address in them, so that a tensor may have their bytes
     aliases: dict[str, str]  # names that it gives to C++'s own types
     symbols: dict[str, list[Symbol]]  # by kernel, the variables that it reads and the host code fills
     cooperative: set[str]  # the kernels whose blocks may wait for each other by cooperative groups
@@ -71,6 +72,8 @@ class KernelFile:
     # By name, declarations of the variables that only files linked with it name. Its kernels call functions of these.
     of_others: dict[str, str]
     instances: dict[str, list[list[str]]]  # by kernel, the template arguments that the caller gives
+    # Is a template compiled for the types of its launches alone? Else one for float serves double, too.
+    launched_only: bool = False
 
 
 def kernels_of(
@@ -149,6 +152,7 @@ def kernels_of(
             for one in several
             for name, fields in structs_of(_without_comments(one.text)).items()
         },
+        without_addresses(_without_comments(one.text) for several in declared.values() for one in several),
         aliases,
         read,
         {f.name for f in heads if {"this_grid", "grid_group"} & set().union(*reached[f].values())},
@@ -326,9 +330,10 @@ def _without_aliases(parameters, aliases: dict[str, str]):
     """The parameters with C++'s own names for their types."""
 
     def plain(match):
-        return aliases.get(match[0], match[0])
+        return aliases.get(match[1], match[0])
 
-    return tuple(p._replace(type=re.sub(r"\b[A-Za-z_]\w*", plain, p.type)) for p in parameters)
+    qualified = r"(?:\b[A-Za-z_]\w*\s*::\s*)*\b([A-Za-z_]\w*)"
+    return tuple(p._replace(type=re.sub(qualified, plain, p.type)) for p in parameters)
 
 
 def tidy_type(text: str) -> str:

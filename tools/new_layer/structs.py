@@ -6,6 +6,7 @@ fields = fields_of("float scale; const float *x, *y; int sizes[3];", "Shape")
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 STRUCT = re.compile(
@@ -91,6 +92,68 @@ def fields_of(body: str, names: set[str]) -> list[Field] | None:
             return None
         fields += [Field(d[2], base, bool(d[1]), is_const, int(d[3] or 0)) for d in declared]
     return fields or None
+
+
+# What a struct whose bytes are given may not have: addresses, types that may own memory, and functions for that.
+NO_BYTES = {"*", "&", "<", "~", "std", "virtual"}
+
+
+def without_addresses(texts: Iterable[str]) -> set[str]:
+    """The names of the structs that these declarations define and that have no pointer or reference in them.
+
+    Args:
+        texts: without comments.
+    """
+    members: dict[str, set[str]] = {}
+    for text in texts:
+        if not (found := STRUCT.fullmatch(text.strip())):
+            continue
+        is_typedef, _, own, body, after = found.groups()
+        variables = [m for m in _without_bodies(body).split(";") if not re.search(r"\w\s*\(", m)]
+        words = set(re.findall(r"[*&<~]|\bstd\b", "".join(variables) + "~" * ("~" in body)))
+        words |= set(re.findall(r"\w+", body)) - {"std"}
+        words |= {"*"} if re.search(r"\(\s*[*&]", body) else set()
+        members |= dict.fromkeys({own, after} - {""} if is_typedef else {own} - {""}, words)
+    plain = {name for name, words in members.items() if not words & NO_BYTES}
+    while more := {name for name in plain if members[name] & (members.keys() - plain)}:
+        plain -= more
+    return plain
+
+
+# The bytes of C's types.
+SIZES = {
+    **dict.fromkeys(("bool", "char", "uchar", "int8_t", "uint8_t"), 1),
+    **dict.fromkeys(("short", "ushort", "int16_t", "uint16_t", "half", "__half"), 2),
+    **dict.fromkeys(("int", "unsigned", "uint", "float", "int32_t", "uint32_t"), 4),
+    **dict.fromkeys(("long", "double", "size_t", "int64_t", "uint64_t", "longlong", "ulonglong"), 8),
+}
+
+
+def layout_of(fields: list[Field] | None, structs: dict[str, list[Field] | None]) -> tuple[int, int] | None:
+    """(bytes, alignment) of a struct with these fields; None if that is unknown."""
+    size, most = 0, 1
+    for field in fields or ():
+        own = (8, 8) if field.is_pointer else _layout(field.type, structs)
+        if own is None:
+            return None
+        most = max(most, own[1])
+        size = -(-size // own[1]) * own[1] + own[0] * max(1, field.count)
+    return (-(-size // most) * most, most) if fields else None
+
+
+def _layout(kind: str, structs: dict[str, list[Field] | None]) -> tuple[int, int] | None:
+    if kind in structs:
+        return layout_of(structs[kind], {name: fields for name, fields in structs.items() if name != kind})
+    words = [word for word in kind.split() if word not in ("const", "signed", "unsigned")] or ["int"]
+    if words in (["long", "long"], ["long", "int"], ["long", "long", "int"]):
+        words = ["long"]
+    if len(words) == 1 and words[0] in SIZES:
+        return SIZES[words[0]], SIZES[words[0]]
+    vector = re.fullmatch(r"(u?char|u?short|u?int|float|double|u?longlong)([1-4])", kind)
+    if not vector:
+        return None
+    each, count = SIZES[vector[1]], int(vector[2])
+    return each * count, min(16, each * count) if count in (2, 4) else each
 
 
 def _without_bodies(text: str) -> str:

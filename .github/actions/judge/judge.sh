@@ -1,20 +1,34 @@
 #!/usr/bin/env bash
-# Judge FILES, or the .cu files that differ from BASE. Ends with 1 if one is wrong. No verdict is a warning.
+# Judge FILES, or the .cu files that differ from BASE, or include what does. Ends with 1 if one is wrong. No verdict is a
+# warning. SARIF is a folder for files of it.
 set -u
 if [ -n "${FILES:-}" ]; then
   read -r -a files <<<"$FILES"
 else
-  if ! changed=$(git diff --name-only --diff-filter=AMR "$BASE...HEAD" -- '*.cu'); then
+  if ! git rev-parse --quiet --verify "$BASE^{commit}" >/dev/null; then
     echo "::error::cuffi judge: cannot compare with $BASE; check out with fetch-depth: 0"
     exit 2
   fi
-  mapfile -t files <<<"$changed"
+  cd "$(git rev-parse --show-toplevel)" || exit 2
+  # -z: names as they are, whatever they have in them. A changed header stands for the .cu files that include it.
+  mapfile -d '' -t files < <(
+    {
+      git diff -z --name-only --diff-filter=AMR "$BASE...HEAD" -- '*.cu'
+      git diff -z --name-only --diff-filter=AMR "$BASE...HEAD" -- '*.cuh' '*.h' '*.hpp' |
+        while IFS= read -r -d '' header; do
+          git grep -zlE "^[[:space:]]*#[[:space:]]*include.*[\"</]$(basename "$header" | sed 's/[][\.*^$+?(){}|]/\\&/g')[\">]" -- '*.cu'
+        done
+    } | sort -zu
+  )
 fi
+[ -z "${SARIF:-}" ] || mkdir -p "$SARIF"
 wrong=0
 for file in "${files[@]}"; do
   [ -n "$file" ] || continue
-  python -m cuffi.judge --annotate "$file"
+  said=$(python -m cuffi.judge --annotate ${SARIF:+--sarif "$SARIF/$(printf '%s' "$file" | sha256sum | cut -c1-16).sarif"} "$file")
   status=$?
+  printf '%s\n' "$said"
+  [ -z "${GITHUB_STEP_SUMMARY:-}" ] || printf '```\n%s\n```\n' "$(grep -v '^::' <<<"$said")" >>"$GITHUB_STEP_SUMMARY"
   if [ "$status" != 0 ] && [ "$status" != 3 ]; then wrong=1; fi
 done
 exit "$wrong"

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from ...base import CaffeValueError
-from ..net.weights import mean_image
+from ...caffe_files.caffemodel import mean_image
 
 
 class Draws:
@@ -42,7 +42,10 @@ class Transform:
         if param.HasField("mean_file"):
             if param.mean_value:
                 raise CaffeValueError(f"{where}: both mean_file and mean_value")
-            self.mean = mean_image(find(param.mean_file)).numpy()
+            try:
+                self.mean = mean_image(find(param.mean_file)).numpy()
+            except OSError as error:
+                raise CaffeValueError(f"{where}: mean_file: {error}") from None
         elif param.mean_value:
             self.mean = np.array(param.mean_value, np.float32)[:, None, None]
 

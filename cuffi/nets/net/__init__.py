@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ...base import CaffeValueError
 from . import arguments
@@ -19,8 +20,8 @@ __all__ = ["CaffeNet", "caffe_net"]
 
 
 def caffe_net(
-    prototxt,
-    weights=None,
+    prototxt: str | os.PathLike[str],
+    weights: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     *,
     train: bool = False,
     phase: str | None = None,
@@ -91,7 +92,7 @@ def caffe_net(
         options.python = python_layers.find
     elif arguments.boolean("python_layers", python_layers):
         is_text = isinstance(prototxt, str) and "{" in prototxt
-        options.python = PythonPath(python_path, "" if is_text else prototxt).find
+        options.python = PythonPath(python_path, "" if is_text else os.fspath(prototxt)).find
     elif python_path:
         raise CaffeValueError(
             "caffe_net: python_path: Python layers do not run. To run them: python_layers=True"

@@ -129,7 +129,11 @@ class BlobVec(Sequence):
         return len(self._list())
 
     def __getitem__(self, i):
-        return self._list()[i]
+        blobs = self._list()
+        try:
+            return blobs[i]
+        except IndexError:
+            raise IndexError(f"{self._name}[{i}]: there are {len(blobs)} blobs, of index 0 and up") from None
 
     def __setitem__(self, i, value) -> None:
         """As in pycaffe: the layer and the owner of the blob share it."""

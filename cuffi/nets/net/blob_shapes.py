@@ -12,6 +12,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ...base import CaffeError
+from ...caffe_files.prototxt import render
 from ..stock import StockLayer
 from ..stock.shapes import Crop
 from .choice import Options, ported_module
@@ -51,7 +52,8 @@ class _Inference:
         self.net, self.with_shape, self.options, self.report = net, said, options, report
         # nn.Modules. Those that are no StockLayer have a top_shapes of their own.
         self.modules: dict[Spec, Any] = {spec: net.get_layer(key) for key, spec in net.specs.items()}
-        self.tops: dict[tuple, list[Shape]] = {}  # by a module and its bottoms' shapes
+        self.said: dict[Spec, str] = {}
+        self.tops: dict[tuple, list[Shape]] = {}  # by what the file says of a layer, and its bottoms' shapes
         self.fake = FakeTensorMode(allow_non_fake_inputs=True)
 
     def infer(self, name: str, given: dict[str, Shape]) -> None:
@@ -103,8 +105,8 @@ class _Inference:
             module.is_set_up = True
         if (known := module.top_shapes(*bottoms)) is not None:
             return known
-        # A stock layer's shapes are the same in both phases.
-        key = (module, *bottoms)
+        # A stock layer's shapes are the same in both phases, and those of a layer like it.
+        key = (type(module), self._text_of(step.spec), len(step.tops), *bottoms)
         if key not in self.tops:
             # Autocast would keep the fake casts of the parameters, and use them in real calls.
             plain = torch.autocast(torch.get_default_device().type, enabled=False)
@@ -114,6 +116,14 @@ class _Inference:
             tops = (tops,) if isinstance(tops, torch.Tensor) else tops
             self.tops[key] = [tuple(top.shape) for top in tops]
         return self.tops[key]
+
+    def _text_of(self, spec: Spec) -> str:
+        """What the file says of a layer, but for names: layers of which it says the same make the same shapes."""
+        if spec not in self.said:
+            self.said[spec] = render(spec.node.without("name", "bottom", "top", "param", "blobs")).lstrip(
+                "\n"
+            )
+        return self.said[spec]
 
     def _ported_top_shapes(self, spec: Spec, module: Any, bottoms) -> list[Shape]:
         """By the layer's own SetUp and Reshape. If it fails though the file computes it in place, it is tried so."""

@@ -15,7 +15,7 @@ from .graph import Graph, Spec, build
 from .inputs import check_names, input_shapes, is_input
 from .messages import message_of
 from .net import CaffeNet, Phase
-from .phases import TRAIN, State, included
+from .phases import TRAIN, State, included, why_left_out
 from .python_layer import why_refused
 from .report import Report, reason_of
 from .sharing import set_loss_weights, set_multipliers, share
@@ -106,7 +106,16 @@ class Builder:
             self._is_input,
             lambda spec, reason: self.report.add(spec, reason, state.phase),
             {top for spec in self.specs if self._is_input(spec) for top in spec.tops},
+            self._left_out(state.phase),
         )
+
+    def _left_out(self, phase: str) -> dict[str, str]:
+        """What to say of blobs of layers that this net leaves out."""
+        state, said = self.states[phase], {}
+        for spec in self.specs:
+            if not included(spec.node, state) and (why := why_left_out(spec.node, state)):
+                said.update(dict.fromkeys(spec.tops, f"is made by {spec.name!r} in line {spec.line}, {why}"))
+        return said
 
     def _is_input(self, spec: Spec) -> bool:
         runs_python = self.options.python is not None

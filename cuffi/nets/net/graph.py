@@ -60,7 +60,7 @@ class Graph:
         return len(self.names) - 1
 
 
-def build(specs: list[Spec], is_input, report, elsewhere=frozenset()) -> Graph:
+def build(specs: list[Spec], is_input, report, elsewhere=frozenset(), left_out=None) -> Graph:
     """The graph of a phase's layers.
 
     Args:
@@ -68,6 +68,7 @@ def build(specs: list[Spec], is_input, report, elsewhere=frozenset()) -> Graph:
         is_input: takes a Spec. Are its tops inputs of the net?
         report: called with (spec, reason) for each problem.
         elsewhere: blobs that data layers of the other phase make. If this phase does not make them, they are inputs.
+        left_out: what to say of a blob that a layer makes which this net leaves out, by the blob's name.
     """
     graph, unread = Graph(), {}
     made = {top: spec for spec in reversed(specs) for top in spec.tops if top not in spec.bottoms}
@@ -91,7 +92,7 @@ def build(specs: list[Spec], is_input, report, elsewhere=frozenset()) -> Graph:
                 continue
             step.is_complete = False
             later = made.get(bottom)
-            where = f"is made by no layer{did_you_mean(bottom, graph.latest)}"
+            where = (left_out or {}).get(bottom) or f"is made by no layer{did_you_mean(bottom, graph.latest)}"
             if later:
                 where = f"is made later, by {later.name!r} in line {later.line}"
             report(spec, f"bottom {bottom!r} {where}")

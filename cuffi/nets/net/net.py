@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -60,6 +61,12 @@ class CaffeNet(nn.Module):
         self.fixed: dict[str, bool] = {}  # submodules whose layer sets its own phase: is it TRAIN?
         self._schedules: dict[tuple, Schedule] = {}
         self._fuses = False
+
+    if (
+        TYPE_CHECKING
+    ):  # a submodule is what its layer's type makes; torch's own type says that it may be a tensor
+
+        def __getattr__(self, name: str) -> Any: ...
 
     # ------------------------------------------------------------------------------------------ calls
 
@@ -220,7 +227,7 @@ class CaffeNet(nn.Module):
         """The blobs' shapes in this phase, by name, for the inputs' shapes in the file."""
         return self.phase.shapes
 
-    def get_layer(self, key: str) -> nn.Module:
+    def get_layer(self, key: str) -> Any:
         """A submodule by its own name.
 
         Args:

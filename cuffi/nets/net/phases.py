@@ -42,6 +42,24 @@ def included(layer: Node, state: State) -> bool:
     return not any(_meets(rule, state) for rule in exclude)
 
 
+def why_left_out(layer: Node, state: State) -> str:
+    """Which stage or level has a layer that is not part of the net in that state. "": the other phase has it."""
+    rules = [message_of(node, "NetStateRule") for node in layer.nodes("include")]
+    here = [rule for rule in rules if not rule.HasField("phase") or _PHASES[rule.phase] == state.phase]
+    if rules and not here:
+        return ""
+    for rule in here:
+        if lacking := [stage for stage in rule.stage if stage not in state.stages]:
+            wanted = sorted({*state.stages, *rule.stage})
+            return f"which is only in the stage {', '.join(map(repr, lacking))}: stages={wanted!r}"
+        if rule.HasField("min_level") and (state.level or 0) < rule.min_level:
+            return f"which is only from level {rule.min_level} on: level={rule.min_level}"
+    stages = {stage for rule in here for stage in rule.not_stage}
+    stages |= {stage for node in layer.nodes("exclude") for stage in message_of(node, "NetStateRule").stage}
+    against = ", ".join(map(repr, sorted(stages & state.stages)))
+    return f"which the stage {against} leaves out" if against else ""
+
+
 def _meets(node: Node, state: State) -> bool:
     rule, level = message_of(node, "NetStateRule"), state.level or 0
     if rule.HasField("phase") and _PHASES[rule.phase] != state.phase:

@@ -15,6 +15,7 @@ from torch.nn.modules import module as _torch_module
 from ...base import CaffeRuntimeError, CaffeTypeError, CaffeValueError, some
 from ..stock import StockLayer
 from ..stock.arithmetic import Scale
+from ..stock.losses import why_outside
 from ..stock.normalisation import BatchNorm, together
 from .fused import fused
 from .graph import Spec
@@ -123,15 +124,31 @@ def run_named(
         raise
     except (ValueError, TypeError, RuntimeError, IndexError) as error:
         failed = calls[~length_hint(left)]  # the calls that are left come after it
-        raise _failed(net, net.specs[failed.key], error, more(failed)) from error
+        words = _outside(net, failed, values) if "out of bounds" in str(error) else ""
+        raise _failed(net, net.specs[failed.key], error, more(failed), words) from error
 
 
-def _failed(net: CaffeNet, spec: Spec, error: Exception, more: str = "") -> Exception:
-    """A layer's error, with the layer's name and line."""
+def _outside(net: CaffeNet, failed: LayerCall, values: list) -> str:
+    """Words for a label that is no class, if a loss's scores and labels are its first two bottoms."""
+    layer, bottoms = net.get_layer(failed.key), [values[i] for i in failed.bottoms[:2]]
+    if not getattr(layer, "is_loss", False) or not all(
+        isinstance(one, Tensor) and one.dim() for one in bottoms
+    ):
+        return ""
+    dim = getattr(layer, "dim", 1)
+    return (
+        why_outside(layer, bottoms[1], bottoms[0].shape[dim])
+        if -bottoms[0].dim() <= dim < bottoms[0].dim()
+        else ""
+    )
+
+
+def _failed(net: CaffeNet, spec: Spec, error: Exception, more: str = "", words: str = "") -> Exception:
+    """A layer's error, with the layer's name and line. `words`: what to say in place of torch's own words."""
     kind = CaffeRuntimeError
     if isinstance(error, ValueError | TypeError):
         kind = CaffeValueError if isinstance(error, ValueError) else CaffeTypeError
-    return kind(f"{net.path}, line {spec.line}: layer {spec.name!r} ({spec.type}): {error}{more}")
+    return kind(f"{net.path}, line {spec.line}: layer {spec.name!r} ({spec.type}): {words or error}{more}")
 
 
 def _unlike(net: CaffeNet, given: Mapping[str, Tensor], read: list[str]) -> str:

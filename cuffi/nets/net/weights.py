@@ -14,7 +14,7 @@ from ...base import CaffeValueError, some
 from ...base.files import to_read
 from ...base.shown import shown
 from ...caffe_files import hdf5
-from ...caffe_files.caffemodel import HDF5_MAGIC, StoredLayer, stored_blob, stored_layers
+from ...caffe_files.caffemodel import HDF5_MAGIC, StoredLayer, stored_layers
 from ..stock import StockLayer, blobs_of
 
 if TYPE_CHECKING:
@@ -90,15 +90,6 @@ def stored_counts(paths: list) -> dict[str, int]:
 def _ids(net: CaffeNet, keys: list[str]) -> set[int]:
     """The identities of these submodules' blobs. Layers that share a blob have the same."""
     return {id(blob) for key in keys for _, blob in blobs_of(net.get_layer(key))}
-
-
-def mean_image(path) -> Tensor:
-    """The mean image of a .binaryproto, [channels, height, width]. The channels have the file's order, mostly BGR."""
-    with to_read(path) as file:
-        mean = stored_blob(path).read(file)
-    if not mean.numel():
-        raise CaffeValueError(f"{path}: not a mean image: no values in it")
-    return mean[0] if mean.dim() == 4 and mean.shape[0] == 1 else mean
 
 
 # The blobs that forks keep in a layer of a type, by their number.

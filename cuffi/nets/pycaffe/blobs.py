@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...base import CaffeRuntimeError
+from ...base import CaffeRuntimeError, some
 from ...base.files import written_whole
+from ...caffe_files.parameters import did_you_mean
 from ..data.sources import package
 from ..net.blob import Blob, BlobVec
 from ..stock import blobs_of, share_blob
@@ -196,15 +197,32 @@ def save_hdf5(params: dict[str, BlobVec], filename) -> None:
         target.write(content.getbuffer())
 
 
+class UnknownName(KeyError):
+    """A KeyError whose text is a sentence."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class Names(OrderedDict):
     """A dict of a net's blobs or parameters. As in pycaffe, a change of the dict itself does not reach the net."""
 
-    def __init__(self, items, name: str):
+    def __init__(self, items, name: str, what: str, known: dict[str, str] | None = None):
+        """`known`: what is to be said of names that are not here."""
         super().__init__()
-        self._name = ""
+        self._name, self._what, self._known = "", what, known or {}
         for key, value in items:
             self[key] = value
         self._name = name
+
+    def __missing__(self, key):
+        asked = f"{self._name}[{key!r}]"
+        if key in self._known:
+            raise UnknownName(f"{asked}: the layer {self._known[key]}")
+        near = did_you_mean(key, self) or "."
+        raise UnknownName(
+            f"{asked}: no {self._what} of that name{near} There are: {', '.join(some(self, 20))}"
+        )
 
     def _say(self, key) -> None:
         if self._name:

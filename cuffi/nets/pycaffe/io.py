@@ -9,6 +9,7 @@ import numpy as np
 
 from ...base import CaffeValueError
 from ...base.files import to_read
+from ...caffe_files.parameters import did_you_mean
 from ..data.sources import package
 from .proto import caffe_pb2
 
@@ -83,11 +84,13 @@ class Transformer:
 
     def _check(self, in_: str) -> None:
         if in_ not in self.inputs:
-            raise CaffeValueError(f"{in_} is not one of the net inputs: {', '.join(self.inputs)}")
+            near = did_you_mean(in_, self.inputs)
+            raise CaffeValueError(f"{in_} is not one of the net inputs: {', '.join(self.inputs)}{near}")
 
     def preprocess(self, in_: str, data: np.ndarray) -> np.ndarray:
         """The image as the input's [K, H, W]."""
         self._check(in_)
+        self._check_image(in_, data)
         image = data.astype(np.float32, copy=False)
         if image.shape[:2] != tuple(self.inputs[in_][2:]):
             image = resize_image(image, self.inputs[in_][2:])
@@ -102,6 +105,24 @@ class Transformer:
         if (scale := self.input_scale.get(in_)) is not None:
             image = image * np.float32(scale)
         return image
+
+    def _check_image(self, in_: str, data) -> None:
+        """Is it an image with the channels of the input?"""
+        if data is None:
+            raise CaffeValueError(
+                f"{in_}: expected an image, got None, which cv2.imread gives if it cannot read the file"
+            )
+        shape, channels = list(np.shape(data)), self.inputs[in_][1]
+        if in_ in self.transpose and len(shape) != len(self.transpose[in_]):
+            grey = (
+                ". A grey image: image[:, :, None], or load_image, which makes it RGB"
+                if len(shape) == 2
+                else ""
+            )
+            raise CaffeValueError(f"{in_}: expected an image [height, width, channels], got {shape}{grey}")
+        if in_ in self.channel_swap and in_ in self.transpose and shape[self.transpose[in_][0]] < channels:
+            had = shape[self.transpose[in_][0]]
+            raise CaffeValueError(f"{in_}: an image of {had} channels, and the input has {channels}")
 
     def deprocess(self, in_: str, data: np.ndarray) -> np.ndarray:
         """The image of an input."""
@@ -123,7 +144,10 @@ class Transformer:
         """Set the order of axes: (2, 0, 1) turns [H, W, K] into [K, H, W]."""
         self._check(in_)
         if len(order) != len(self.inputs[in_]) - 1:
-            raise CaffeValueError("Transpose order needs to have the same number of dimensions as the input.")
+            raise CaffeValueError(
+                "Transpose order needs to have the same number of dimensions as the input: "
+                f"{len(self.inputs[in_]) - 1} without the batch, got {tuple(order)}"
+            )
         self.transpose[in_] = order
 
     def set_channel_swap(self, in_: str, order) -> None:
@@ -131,7 +155,8 @@ class Transformer:
         self._check(in_)
         if len(order) != self.inputs[in_][1]:
             raise CaffeValueError(
-                "Channel swap needs to have the same number of dimensions as the input channels."
+                "Channel swap needs to have the same number of dimensions as the input channels: "
+                f"{self.inputs[in_][1]}, got {tuple(order)}"
             )
         self.channel_swap[in_] = order
 
@@ -143,28 +168,49 @@ class Transformer:
     def set_mean(self, in_: str, mean: np.ndarray) -> None:
         """Set the mean: [K], a value for each channel, or an image [K, H, W] of the input's size."""
         self._check(in_)
+        if isinstance(mean, str | os.PathLike):
+            raise CaffeValueError(
+                f"Mean of {in_}: expected an array, got the path {str(mean)!r}: {_how_to_read(str(mean))}"
+            )
         mean = np.asarray(mean)
         if mean.ndim == 1:
             if mean.shape[0] != self.inputs[in_][1]:
-                raise CaffeValueError("Mean channels incompatible with input.")
+                has = f"{mean.shape[0]} values, {in_} has {self.inputs[in_][1]} channels"
+                raise CaffeValueError(f"Mean channels incompatible with input: {has}")
             mean = mean[:, None, None]
         else:
             mean = mean[None] if mean.ndim == 2 else mean
             if mean.ndim != 3:
-                raise CaffeValueError("Mean shape invalid")
+                hint = ": mean[0] is its image" if mean.ndim == 4 and len(mean) == 1 else ""
+                raise CaffeValueError(
+                    f"Mean shape invalid: {list(mean.shape)}, not [channels] or [channels, height, width]{hint}"
+                )
             if tuple(mean.shape) != tuple(self.inputs[in_][1:]):
                 mean = self._resized_mean(in_, mean)
         self.mean[in_] = mean
 
     def _resized_mean(self, in_: str, mean: np.ndarray) -> np.ndarray:
         if mean.shape[0] not in (1, self.inputs[in_][1]):
-            raise CaffeValueError("Mean shape incompatible with input shape.")
+            last = mean.shape[-1] == self.inputs[in_][1]
+            hint = ". Its channels are last: mean.transpose(2, 0, 1)" if last else ""
+            raise CaffeValueError(
+                f"Mean shape incompatible with input shape: {list(mean.shape)}, {in_} is "
+                f"[channels, height, width] {list(self.inputs[in_][1:])}{hint}"
+            )
         return resize_image(mean.transpose(1, 2, 0), self.inputs[in_][2:]).transpose(2, 0, 1)
 
     def set_input_scale(self, in_: str, scale: float) -> None:
         """Set the factor after the mean is subtracted."""
         self._check(in_)
         self.input_scale[in_] = scale
+
+
+def _how_to_read(path: str) -> str:
+    if path.endswith(".npy"):
+        return f"numpy.load({path!r})"
+    if path.endswith(".npz"):
+        return f"numpy.load({path!r}), and one of its arrays"
+    return f"read it, blob.ParseFromString(open({path!r}, 'rb').read()), and give caffe.io.blobproto_to_array(blob)[0]"
 
 
 # ---------------------------------------------------------------------------------------------- protobuf

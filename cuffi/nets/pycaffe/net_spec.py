@@ -9,11 +9,17 @@ print(n.to_proto())
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter, OrderedDict
 
 from ...base import CaffeTypeError, CaffeValueError
+from ...caffe_files.parameters import SLIP, did_you_mean
+from ..net.choice import torch_types
 from .proto import caffe_pb2
 
+# The types without a module here: those that make or write data, and Split, which torch does not need.
+DATA_TYPES = ("Data", "DummyData", "HDF5Data", "HDF5Output", "ImageData", "Input", "MemoryData", "Python", "Split",
+              "WindowData")  # fmt: skip
 # The field of each type in LayerParameter.
 _FIELDS = {
     field.message_type.name.removesuffix("Parameter"): field.name
@@ -83,7 +89,7 @@ class _Net:
 
     def top(self, top: Top) -> str:
         if top.fn.in_place:
-            return self.top(top.fn.inputs[top.n])
+            return self.layers[top.fn].top[top.n]
         if top not in self.names:
             self.counts[top.fn.type_name] += 1
             self.names[top] = top.fn.type_name + str(self.counts[top.fn.type_name])
@@ -95,9 +101,10 @@ class _Net:
             return
         for top in fn.inputs:
             self.add(top.fn)
-        layer = self.layers[fn] = caffe_pb2.LayerParameter(type=fn.type_name)
+        layer = caffe_pb2.LayerParameter(type=fn.type_name)
         layer.bottom.extend(self.top(top) for top in fn.inputs)
-        layer.top.extend(self.top(top) for top in fn.tops)
+        layer.top.extend(layer.bottom if fn.in_place else (self.top(top) for top in fn.tops))
+        self.layers[fn] = layer
         named = next((self.names[one] for one in (fn, *fn.tops) if one in self.names), None)
         if named is None:
             self.counts[fn.type_name] += 1
@@ -111,7 +118,32 @@ class _Net:
                     getattr(layer, own) if inside and not name.endswith("param") else layer, name, value
                 )
             except (AttributeError, TypeError, ValueError) as error:
-                raise CaffeValueError(f"{layer.name!r} ({fn.type_name}): {name}: {error}") from None
+                why = _why_not(fn.type_name, name, value, error)
+                raise CaffeValueError(f"{layer.name!r} ({fn.type_name}): {why}") from None
+        if fn.type_name not in known_types() and (near := did_you_mean(fn.type_name, known_types(), SLIP)):
+            warnings.warn(f"{layer.name!r}: no type {fn.type_name!r} here{near}", stacklevel=4)
+
+
+def known_types() -> set[str]:
+    """The types of stock Caffe and of forks that there are here."""
+    return {*torch_types(), *DATA_TYPES, *_FIELDS}
+
+
+def _why_not(type_name: str, name: str, value, error: Exception) -> str:
+    """Words for a field that cannot be set."""
+    if type_name not in known_types() and (near := did_you_mean(type_name, known_types())):
+        return f"{name}: no type {type_name!r} here{near}"
+    own = getattr(caffe_pb2.LayerParameter(), _FIELDS.get(type_name, ""), None)
+    of_type = own.DESCRIPTOR.fields_by_name if own is not None else {}
+    known = [*of_type, *caffe_pb2.LayerParameter.DESCRIPTOR.fields_by_name]
+    if name not in known:
+        nor = f", nor has {own.DESCRIPTOR.name}" if own is not None else ""
+        return f"{name}: LayerParameter has no field {name!r}{nor}{did_you_mean(name, known)}"
+    enum = of_type[name].enum_type if name in of_type else None
+    if enum is not None and isinstance(value, int | str):
+        names = ", ".join(f"P.{type_name}.{one.name}" for one in enum.values)
+        return f"{name}: {value!r} is none of {names}"
+    return f"{name}: {error}"
 
 
 def _written(tops, names: dict[Top | Function, str]):
@@ -189,7 +221,14 @@ class _Enums:
         self._message = message
 
     def __getattr__(self, name: str) -> int:
-        return getattr(self._message, name)
+        if name.startswith("__") or hasattr(self._message, name):
+            return getattr(self._message, name)
+        of = self._message.DESCRIPTOR
+        names = [value.name for enum in of.enum_types for value in enum.values]
+        kind = of.name.removesuffix("Parameter")
+        raise AttributeError(
+            f"caffe.params.{kind} has no {name!r}{did_you_mean(name, names)} There are: {', '.join(names)}"
+        )
 
 
 class Parameters:
@@ -197,7 +236,8 @@ class Parameters:
 
     def __getattr__(self, name: str):
         if (message := getattr(caffe_pb2, name + "Parameter", None)) is None:
-            raise AttributeError(f"caffe.params: no {name}Parameter")
+            names = [one.removesuffix("Parameter") for one in dir(caffe_pb2) if one.endswith("Parameter")]
+            raise AttributeError(f"caffe.params: no {name}Parameter{did_you_mean(name, names)}")
         return _Enums(message)
 
 

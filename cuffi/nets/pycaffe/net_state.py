@@ -36,6 +36,20 @@ class Memory:
     at: int = 0
 
 
+def why_unlike(name: str, given: tuple[int, ...], own: tuple[int, ...]) -> str:
+    """Words for an array that does not have a blob's shape, and what to do."""
+    said = f"could not broadcast {list(given)} to the blob's shape {list(own)}"
+    if len(own) == 4 and len(given) in (3, 4) and given[-1] == own[1] and given[-3:-1] == own[2:]:
+        order = "(2, 0, 1)" if len(given) == 3 else "(0, 3, 1, 2)"
+        return f"{said}, which has the channels last: array.transpose{order} puts them first"
+    if len(given) == len(own) - 1 and given == own[1:]:
+        return f"{said}, which is one item without the axis of the batch: array[None], and a batch of 1"
+    if len(given) == len(own) and given[1:] == own[1:]:
+        said = f"expected a batch of {own[0]}, got {list(given)}"
+    sizes = ", ".join(map(str, given))
+    return f"{said}; net.blobs[{name!r}].reshape({sizes}) changes the blob's"
+
+
 @dataclass(eq=False)
 class NetState:
     """What caffe.Net's functions share. `specs` and `steps` have the layers in the file's order; data has no step."""
@@ -105,12 +119,14 @@ class NetState:
             array = getattr(self.blob(name), what)
             if not np.ndim(value) or np.shape(value)[0] != array.shape[0]:
                 raise CaffeValueError(
-                    f"{self.module.path}: {name!r}: expected a batch of {array.shape[0]}, got {list(np.shape(value))}; "
-                    f"net.blobs[{name!r}].reshape(...) changes it"
+                    f"{self.module.path}: {name!r}: {why_unlike(name, np.shape(value), array.shape)}"
                 )
             try:
                 array[...] = value
-            except (ValueError, TypeError) as error:
+            except ValueError as error:
+                why = why_unlike(name, np.shape(value), array.shape) if np.ndim(value) else error
+                raise CaffeValueError(f"{self.module.path}: {name!r}: {why}") from None
+            except TypeError as error:
                 raise CaffeValueError(f"{self.module.path}: {name!r}: {error}") from None
 
     def to_device(self) -> None:

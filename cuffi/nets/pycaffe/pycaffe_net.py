@@ -72,12 +72,15 @@ class Net:
     @_computed_once
     def blobs(self) -> OrderedDict[str, NetBlob]:
         """The blobs by name, in the order of the file. `data` and `diff` are arrays."""
-        return Names(self._state.blobs.items(), "net.blobs")
+        return Names(self._state.blobs.items(), "net.blobs", "blob")
 
     @_computed_once
     def params(self) -> OrderedDict[str, BlobVec]:
         """The parameters' blobs by layer: `net.params["conv1"][0]` is the weight, `[1]` the bias."""
-        return Names([(name, blobs) for name, blobs in self._state.params.items() if blobs], "net.params")
+        params = self._state.params
+        without = {name: "has no parameters" for name, blobs in params.items() if not blobs}
+        with_blobs = [(name, blobs) for name, blobs in params.items() if blobs]
+        return Names(with_blobs, "net.params", "layer with parameters", without)
 
     @_computed_once
     def inputs(self) -> list[str]:
@@ -304,6 +307,8 @@ class Net:
 
 def _opened(network_file, args, phase, weights, level, stages, python_layers: bool) -> NetState:
     for value in args:
+        if isinstance(value, str) and value in ("TRAIN", "TEST"):
+            raise CaffeValueError(f"caffe.Net: got the text {value!r} for the phase: caffe.{value}")
         if isinstance(value, int) and phase is None:
             phase = value
         elif isinstance(value, int):
@@ -337,7 +342,8 @@ def _make_blobs(state: NetState) -> None:
             state.blobs[name] = Input(shape, mode.device, changed)
         else:
             state.blobs[name] = NetBlob(shape, mode.device, settle, weights.get(name, 0.0))
+    layers = state.module.layers
     for spec in state.specs:
-        module = state.module.layers.get(spec.name)
+        module = layers.get(spec.name)
         state.params[spec.name] = layer_blobs(module, f"net.params[{spec.name!r}]")
     feeds.fill_dummies(state, first=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import types
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from ..net.python_layer import public_face
 from ..python2 import Tree, folders_of_user
 from ..python2.printing import end_line
+from .net_state import why_unlike
 
 USAGE = """\
 {name} script.py [arguments]
@@ -58,4 +60,18 @@ def show(error: Exception) -> None:
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(own)
     ]
-    print("".join(traceback.format_list(frames)) + f"{type(error).__name__}: {error}", file=sys.stderr)
+    hint = _hint(error, frames[-1].line or "" if frames else "")
+    print("".join(traceback.format_list(frames)) + f"{type(error).__name__}: {error}{hint}", file=sys.stderr)
+
+
+_UNLIKE = re.compile(r"could not broadcast input array from shape \((.*?)\) into shape \((.*?)\)")
+
+
+def _hint(error: Exception, line: str) -> str:
+    """What to do, if a line writes an array of another shape to a blob."""
+    found = _UNLIKE.search(str(error))
+    blob = re.search(r"blobs\[\s*['\"](\w+)['\"]\s*\]\.(data|diff)", line)
+    if not found or not blob:
+        return ""
+    given, own = (tuple(int(word) for word in text.split(",") if word.strip()) for text in found.groups())
+    return f". net.blobs[{blob[1]!r}]: {why_unlike(blob[1], given, own)}"

@@ -8,7 +8,7 @@ import functools
 import re
 import tokenize
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
@@ -109,7 +109,7 @@ def _old(tree: Any, divides: bool, prints: bool, is_part: bool) -> Any:
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
+def quiet() -> Generator[None]:
     """Without warnings of a file's syntax, such as "\\d" in a string."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)
@@ -157,15 +157,17 @@ def _of_statements(tree: ast.Module) -> ast.Module:
     """A tree whose lines `print(a, b)` are statements, which write a tuple."""
     if "print_function" in _futures(tree):
         return tree
-    for node in ast.walk(tree):
-        call = node.value if isinstance(node, ast.Expr) else None
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "print":
-            if len(call.args) != 1 and not call.keywords:
-                call.args = [ast.copy_location(ast.Tuple(call.args, ast.Load()), call)]
+    calls = (node.value for node in ast.walk(tree) if isinstance(node, ast.Expr))
+    for call in calls:
+        is_print = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "print"
+        if isinstance(call, ast.Call) and is_print and len(call.args) != 1 and not call.keywords:
+            call.args = [ast.copy_location(ast.Tuple(call.args, ast.Load()), call)]
     return tree
 
 
-def _by_fissix(text: str, path: str, tree: ast.Module | None, new: SyntaxError | None) -> tuple[ast.Module, int]:
+def _by_fissix(
+    text: str, path: str, tree: ast.Module | None, new: SyntaxError | None
+) -> tuple[ast.Module, int]:
     # In Python 2 a tab could stand for up to eight blanks.
     text = "\n".join(_untabbed(line) for line in text.split("\n")) + "\n"
     try:

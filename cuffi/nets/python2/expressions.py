@@ -8,14 +8,16 @@ from .language import AUGMENTED, OLD_BUILTINS
 from .methods import ATTRIBUTES, KEYWORDS, METHODS, UNCALLED
 
 # Functions that look at their caller's frame, or that no bytes go into or come out of.
-_PLAIN = frozenset(
-    "locals globals vars dir eval execfile exec compile super len range xrange isinstance issubclass hasattr type id "
-    "callable abs bool print hash staticmethod classmethod property".split()
-)
+_PLAIN = frozenset((
+    "locals", "globals", "vars", "dir", "eval", "execfile", "exec", "compile", "super", "len", "range", "xrange",
+    "isinstance", "issubclass", "hasattr", "type", "id", "callable", "abs", "bool", "print", "hash",
+    "staticmethod", "classmethod", "property",
+))  # fmt: skip
 # Functions and types that go through their arguments.
-_EACH = frozenset(
-    "list tuple set frozenset dict enumerate iter sorted map zip filter reduce max min sum any all".split()
-)
+_EACH = frozenset((
+    "list", "tuple", "set", "frozenset", "dict", "enumerate", "iter", "sorted", "map", "zip", "filter", "reduce",
+    "max", "min", "sum", "any", "all",
+))  # fmt: skip
 # Calls of these names become calls of what `__type__` gives.
 _TYPES = frozenset(("int", "float", "str"))
 
@@ -50,7 +52,11 @@ class Expressions(ast.NodeTransformer):
             return node
         if isinstance(node.value, ast.Tuple):
             return node
-        if isinstance(node.slice, ast.Constant) and isinstance(node.value, ast.Name) and node.value.id in self.caught:
+        if (
+            isinstance(node.slice, ast.Constant)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in self.caught
+        ):
             return ast.copy_location(self.call("__item__", node.value, node.slice), node)
         if isinstance(node.slice, ast.Constant | ast.Slice):
             return self.call("__text__", node)
@@ -82,7 +88,11 @@ class Expressions(ast.NodeTransformer):
         if len(node.targets) != 1:
             return node
         target = node.targets[0]
-        if isinstance(target, ast.Name) and isinstance(node.value, ast.Name) and node.value.id == "__caught__":
+        if (
+            isinstance(target, ast.Name)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "__caught__"
+        ):
             self.caught.add(target.id)
         if isinstance(target, ast.Subscript):
             stored = self.call("__store__", node.value, target.value, _indexed(target.slice))
@@ -112,7 +122,9 @@ class Expressions(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare):
         self.generic_visit(node)
         for i, operation in enumerate(node.ops):
-            if isinstance(operation, ast.In | ast.NotIn) and isinstance(node.comparators[i], ast.Name | ast.Call):
+            if isinstance(operation, ast.In | ast.NotIn) and isinstance(
+                node.comparators[i], ast.Name | ast.Call
+            ):
                 node.comparators[i] = self.call("__within__", node.comparators[i])
         name = f"__{type(node.ops[0]).__name__}__"
         if len(node.ops) == 1 and name in OLD_BUILTINS:

@@ -176,7 +176,11 @@ def in_base(digits, before: str, today: int):
         if own is not None:
             return own(number)
         number = operator.index(number)
-        text = ("-" if number < 0 else "") + (before if number or before == "0x" else "") + digits(abs(number))[today:]
+        text = (
+            ("-" if number < 0 else "")
+            + (before if number or before == "0x" else "")
+            + digits(abs(number))[today:]
+        )
         return text if -sys.maxsize - 1 <= number <= sys.maxsize else f"{text}L"
 
     return call
@@ -189,7 +193,7 @@ def old_class(cls: type) -> type:
         if old in own and new not in own:
             setattr(cls, new, own[old])
     if "__getslice__" in own:
-        setattr(cls, "__getitem__", _by_slices(own["__getslice__"], own.get("__getitem__")))
+        cls.__getitem__ = _by_slices(own["__getslice__"], own.get("__getitem__"))  # ty: ignore
     if "__cmp__" in own:
         for name, compares in _COMPARES.items():
             if name not in own:
@@ -197,6 +201,10 @@ def old_class(cls: type) -> type:
     if own.get("__hash__", 0) is None:
         del cls.__hash__
     return cls
+
+
+def _by_cmp(compares):
+    return lambda self, other: compares(self.__cmp__(other), 0)
 
 
 def _by_slices(get_slice, get_item):
@@ -215,10 +223,7 @@ def _by_slices(get_slice, get_item):
 
 _RENAMED = (("next", "__next__"), ("__nonzero__", "__bool__"), ("__div__", "__truediv__"), ("__rdiv__", "__rtruediv__"),
             ("__idiv__", "__itruediv__"), ("__long__", "__int__"))  # fmt: skip
-_COMPARES = {
-    f"__{name}__": lambda self, other, compare=getattr(operator, name): compare(self.__cmp__(other), 0)
-    for name in ("lt", "le", "eq", "ne", "gt", "ge")
-}
+_COMPARES = {f"__{name}__": _by_cmp(getattr(operator, name)) for name in ("lt", "le", "eq", "ne", "gt", "ge")}
 
 
 def code_of_text(source, filename="<string>", mode="exec", *args, **named):

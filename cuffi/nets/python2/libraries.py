@@ -337,7 +337,10 @@ def _hdf5(module: types.ModuleType) -> Library:
 
 def _config(module: types.ModuleType) -> Library:
     """ConfigParser: an option may stand there twice."""
-    kinds = {name: functools.partial(getattr(module, name), strict=False) for name in ("ConfigParser", "RawConfigParser")}
+    kinds = {
+        name: functools.partial(getattr(module, name), strict=False)
+        for name in ("ConfigParser", "RawConfigParser")
+    }
     return Library(module, kinds | {"SafeConfigParser": kinds["ConfigParser"]})
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from .literals import as_bytes, as_text
-from .printing import forget_comma, shortened
 from .order import by_order
+from .printing import forget_comma, shortened
 from .text import as_written, characters, of_hdf5, with_bytes
 
 _VIEWS = (type({}.keys()), type({}.values()), type({}.items()), KeysView, ValuesView, ItemsView)
@@ -47,12 +47,12 @@ def _encode(text: str, own):
         if encoding.lower() in ("string_escape", "string-escape"):
             return as_text(codecs.escape_encode(as_bytes(text))[0])
         if encoding.lower() in ("rot13", "rot-13", "rot_13"):
-            return codecs.encode(text, encoding)
+            return str(codecs.getencoder(encoding)(text)[0])
         of_bytes = _OF_BYTES.get(encoding.lower())
         if of_bytes is not None:
             return of_bytes(as_bytes(text)).decode()
         is_codec_of_bytes = encoding.lower() in ("zlib", "bz2")
-        return codecs.encode(as_bytes(text), encoding) if is_codec_of_bytes else own(encoding, errors)
+        return codecs.encode(as_bytes(text), encoding) if is_codec_of_bytes else own(encoding, errors)  # ty: ignore[no-matching-overload]
 
     return encode
 
@@ -149,7 +149,9 @@ def _of_hdf5(owner, method):
 
 def _projected(owner, method):
     """gca(projection="3d")"""
-    return lambda **named: (getattr(owner, "subplot", None) or owner.add_subplot)(**named) if named else method()
+    return lambda **named: (
+        (getattr(owner, "subplot", None) or owner.add_subplot)(**named) if named else method()
+    )
 
 
 # Methods that exist, and do what they did: from the owner and its method.
@@ -187,8 +189,7 @@ def _size_of_text(owner):
     """draw.textsize(text)"""
 
     def textsize(text, font=None, *args, **kwargs):
-        left, top, right, bottom = owner.textbbox((0, 0), text, font, **kwargs)
-        return int(right), int(bottom)
+        return tuple(map(int, owner.textbbox((0, 0), text, font, **kwargs)[2:]))
 
     return textsize
 
@@ -308,9 +309,14 @@ def attribute_of(owner, name: str):
 
 
 # Renamed keywords, by a method's name.
+_COLOUR, _DENSITY = {"axisbg": "facecolor"}, {"normed": "density"}
 KEYWORDS = {
-    **dict.fromkeys(("subplot", "axes", "add_subplot", "add_axes"), {"axisbg": "facecolor"}),
-    **dict.fromkeys(("hist", "hist2d"), {"normed": "density"}),
+    "subplot": _COLOUR,
+    "axes": _COLOUR,
+    "add_subplot": _COLOUR,
+    "add_axes": _COLOUR,
+    "hist": _DENSITY,
+    "hist2d": _DENSITY,
     "bar": {"left": "x"},
     "barh": {"bottom": "y"},
 }

@@ -234,7 +234,9 @@ class _Compiled(importlib.abc.Loader):
         def missing(name: str):
             if name.startswith("__"):
                 raise AttributeError(name)
-            raise AttributeError(f"{self.path} was compiled by another Python, so what it defines, such as {name!r}, is not there")
+            raise AttributeError(
+                f"{self.path} was compiled by another Python, so what it defines, such as {name!r}, is not there"
+            )
 
         vars(module)["__getattr__"] = missing
 

@@ -66,7 +66,9 @@ def run(tree: Tree, path: Path, names: dict) -> None:
     for cell, node, found in read:
         shell.run(cell, node, found or tree.language)
     if wrong:
-        raise NotebookError(f"{path}: cells {', '.join(map(str, wrong))} could not be read, and were left out")
+        raise NotebookError(
+            f"{path}: cells {', '.join(map(str, wrong))} could not be read, and were left out"
+        )
 
 
 # ------------------------------------------------------------------------------------------ IPython's lines
@@ -144,11 +146,11 @@ def _is_target(text: str) -> bool:
 # ------------------------------------------------------------------------------------------------ commands
 
 # Those that change how IPython shows things, or what it loads: nothing to do.
-_NOTHING = set(
-    "matplotlib load_ext reload_ext autoreload config precision qtconsole gui alias colors pdb debug doctest_mode "
-    "xmode autocall automagic logstart logstop reset who whos history hist notebook pprint doc pdoc pinfo psource "
-    "lsmagic magic".split()
-)
+_NOTHING = frozenset((
+    "matplotlib", "load_ext", "reload_ext", "autoreload", "config", "precision", "qtconsole", "gui", "alias",
+    "colors", "pdb", "debug", "doctest_mode", "xmode", "autocall", "automagic", "logstart", "logstop", "reset",
+    "who", "whos", "history", "hist", "notebook", "pprint", "doc", "pdoc", "pinfo", "psource", "lsmagic", "magic",
+))  # fmt: skip
 _OF_SHELL = {"ls", "mkdir", "rm", "rmdir", "cp", "mv", "cat", "less", "more", "man", "ll", "pip", "conda"}
 _SCRIPTS = {"bash": "bash", "sh": "sh", "perl": "perl", "ruby": "ruby", "system": "sh", "sx": "sh", "!": "sh"}
 _SHOWN = {"html", "HTML", "javascript", "js", "latex", "markdown", "svg", "SVG"}
@@ -235,7 +237,9 @@ class _Shell:
     def _output(self, command: str, with_errors: bool) -> list[str]:
         sys.stdout.flush()
         errors = subprocess.STDOUT if with_errors else None
-        done = subprocess.run(self.filled(command), shell=True, stdout=subprocess.PIPE, stderr=errors, check=False)
+        done = subprocess.run(
+            self.filled(command), shell=True, stdout=subprocess.PIPE, stderr=errors, check=False
+        )
         return as_text(done.stdout).splitlines()
 
     # ----------------------------------------------------------------------------------------- commands
@@ -291,7 +295,9 @@ class _Shell:
 
     def _script(self, program: str, text: str) -> None:
         sys.stdout.flush()
-        done = subprocess.run(program.split() or ["sh"], input=text.encode(), stdout=subprocess.PIPE, check=False)
+        done = subprocess.run(
+            program.split() or ["sh"], input=text.encode(), stdout=subprocess.PIPE, check=False
+        )
         sys.stdout.write(as_text(done.stdout))
 
     def _environment(self, rest: str) -> Any:
@@ -313,4 +319,7 @@ class _Shell:
             sys.argv = before
 
     def _unknown(self, command: str) -> None:
-        print(f"{self.path}: {command} is a command of IPython that is not here, and was left out", file=sys.stderr)
+        print(
+            f"{self.path}: {command} is a command of IPython that is not here, and was left out",
+            file=sys.stderr,
+        )

@@ -58,7 +58,7 @@ def find_module(name: str, path=None) -> tuple:
         if os.path.isfile(os.path.join(place, name, "__init__.py")):
             return None, os.path.join(place, name), ("", "", 5)
         if os.path.isfile(file := os.path.join(place, f"{name}.py")):
-            return open(file, encoding="utf-8", errors="surrogateescape"), file, (".py", "U", 1)  # noqa: SIM115
+            return open(file, encoding="utf-8", errors="surrogateescape"), file, (".py", "U", 1)
     raise ImportError(f"No module named {name}")
 
 
@@ -199,7 +199,8 @@ TYPES: dict[str, Any] = {
     "StringType": str, "StringTypes": (str,), "UnicodeType": str, "IntType": int, "LongType": int, "FloatType": float,
     "ListType": list, "TupleType": tuple, "DictType": dict, "DictionaryType": dict, "BooleanType": bool,
     "ComplexType": complex, "NoneType": type(None), "ObjectType": object, "TypeType": type, "ClassType": type,
-    "InstanceType": object, "FileType": (), "SliceType": slice, "XRangeType": range, "UnboundMethodType": types.FunctionType,
+    "InstanceType": object, "FileType": (), "SliceType": slice, "XRangeType": range,
+    "UnboundMethodType": types.FunctionType,
     "EllipsisType": type(...), "NotImplementedType": type(NotImplemented),
 }  # fmt: skip
 
@@ -228,5 +229,3 @@ def exceptions_module() -> types.ModuleType:
     kinds = {n: k for n, k in vars(builtins).items() if isinstance(k, type) and issubclass(k, BaseException)}
     vars(module).update(kinds, StandardError=Exception)
     return module
-
-

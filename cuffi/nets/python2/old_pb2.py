@@ -27,6 +27,10 @@ def code_of(tree: ast.Module, path: str) -> CodeType | None:
     for value in given:
         value = value.args[0] if isinstance(value, ast.Call) else value  # _b('...')
         if isinstance(value, ast.Constant) and isinstance(value.value, str | bytes):
-            file = value.value.encode("latin-1", "surrogateescape") if isinstance(value.value, str) else value.value
+            file = (
+                value.value.encode("latin-1", "surrogateescape")
+                if isinstance(value.value, str)
+                else value.value
+            )
             return compile(_CODE.format(file=file), path, "exec", dont_inherit=True)
     return None

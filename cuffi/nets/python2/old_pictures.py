@@ -100,7 +100,9 @@ def cv(cv2: types.ModuleType) -> types.ModuleType:
 def cv2_names(module: types.ModuleType) -> dict[str, Any]:
     """cv2, with cv2.cv and the classes that have got functions to make them."""
     made = {
-        name: getattr(module, f"{name}_create") for name in ("SIFT", "ORB", "MSER", "BRISK") if hasattr(module, f"{name}_create")
+        name: getattr(module, f"{name}_create")
+        for name in ("SIFT", "ORB", "MSER", "BRISK")
+        if hasattr(module, f"{name}_create")
     }
     return CV2 | {"cv": cv(module)} | {name: make for name, make in made.items() if name != "ORB"}
 
@@ -178,7 +180,9 @@ def _folds(name: str, of_labels: bool):
 def _shuffled(data, n_iter=10, test_size=0.1, train_size=None, random_state=None):
     """ShuffleSplit(n, n_iter)"""
     selection = importlib.import_module("sklearn.model_selection")
-    made = selection.ShuffleSplit(n_iter, test_size=test_size, train_size=train_size, random_state=random_state)
+    made = selection.ShuffleSplit(
+        n_iter, test_size=test_size, train_size=train_size, random_state=random_state
+    )
     return _Folds(lambda: made.split(np.zeros(int(data))), n_iter)
 
 

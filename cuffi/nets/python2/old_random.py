@@ -1,4 +1,4 @@
-"""random as Python 2.7 drew: the generator is the same, and shuffle, choice, sample and the like used int(random() * n)."""
+"""random as Python 2.7 drew: of the same generator, shuffle, choice, sample and the like took int(random() * n)."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _hash_of_tuple(values: tuple) -> int:
 class Random(random.Random):
     """random.Random with Python 2.7's methods."""
 
-    def seed(self, a=None, *_):
+    def seed(self, a=None, *_):  # ty: ignore[incompatible-method-override]
         if a is None or isinstance(a, int):
             return super().seed(a)
         return super().seed(old_hash(a) & _WORD)
@@ -115,7 +115,7 @@ class Random(random.Random):
             j = int(draw() * (i + 1))
             x[i], x[j] = x[j], x[i]
 
-    def sample(self, population, k):
+    def sample(self, population, k):  # ty: ignore[incompatible-method-override]
         n = len(population)
         if not 0 <= k <= n:
             raise ValueError("sample larger than population")

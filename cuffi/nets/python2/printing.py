@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import re
 import sys
 import weakref
@@ -35,7 +36,10 @@ def represented(value) -> str:
     if text.isascii() and "\\udc" not in text:
         return text
     return _NOT_ASCII.sub(
-        lambda found: f"\\x{found[1]}" if found[1] else "".join(f"\\x{byte:02x}" for byte in as_bytes(found[0])), text
+        lambda found: (
+            f"\\x{found[1]}" if found[1] else "".join(f"\\x{byte:02x}" for byte in as_bytes(found[0]))
+        ),
+        text,
     )
 
 
@@ -50,10 +54,8 @@ _continued: Any = weakref.WeakSet()
 
 def forget_comma(file) -> None:
     """After file.write: no blank is written before what is printed next."""
-    try:
+    with contextlib.suppress(TypeError):
         _continued.discard(file)
-    except TypeError:
-        pass
 
 
 def end_line() -> None:
@@ -84,10 +86,8 @@ def printed(*values, file=None, continues: bool = False, **named) -> None:
         continued = not (isinstance(value, str) and one[-1:].isspace() and one[-1:] != " ")
     _write(file, text if continues else f"{text}\n")
     if continues and continued and values:
-        try:
+        with contextlib.suppress(TypeError):
             _continued.add(file)
-        except TypeError:
-            pass
     return None
 
 

@@ -69,24 +69,24 @@ def _is_next(node: ast.AST) -> bool:
     return name == "next"
 
 
-def _own(node: ast.AST):
+def _nodes_of(node: ast.AST):
     """The nodes of a scope, without those of functions and classes in it."""
     for child in ast.iter_child_nodes(node):
         yield child
         if not isinstance(child, (*_FUNCTIONS, ast.ClassDef)):
-            yield from _own(child)
+            yield from _nodes_of(child)
 
 
 def _yields(node: ast.FunctionDef) -> bool:
-    return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in _own(node))
+    return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in _nodes_of(node))
 
 
 class _Comprehensions(ast.NodeTransformer):
     """`[f(x) for x in xs]` also sets x in its function: it becomes
     `[f(x) for __c1__ in xs if ((x := __c1__), True)[-1]]`.
 
-    Only where the name is used elsewhere, or by a function inside. In a class's body, where `:=` may not stand, the list
-    is made by a loop before the statement.
+    Only where the name is used elsewhere, or by a function inside. In a class's body, where `:=` may not stand, a loop
+    before the statement makes the list.
     """
 
     def __init__(self, tree: ast.AST, is_part: bool):

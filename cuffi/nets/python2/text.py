@@ -1,4 +1,4 @@
-"""No bytes in a file of Python 2: what a library gives as bytes is text there, and a library that takes bytes gets them.
+"""No bytes in a file of Python 2: what libraries give as bytes is text there, and those that take bytes get them.
 
 `text` is called on what a file's expressions give, `each` on what its loops go through, `callee` on what it calls.
 """
@@ -9,7 +9,7 @@ import functools
 import io
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
@@ -17,13 +17,15 @@ import numpy as np
 
 from .literals import as_bytes, as_text
 
-_as_texts = np.frompyfunc(as_text, 1, 1)
+_as_texts: Any = np.frompyfunc(as_text, 1, 1)
 
 
 def _of_array(array: np.ndarray) -> np.ndarray:
     """An array of bytes as an array of text; also HDF5's objects."""
     if array.dtype.kind == "S":
-        return _as_texts(array).astype(f"U{max(array.dtype.itemsize, 1)}") if array.size else array.astype("U")
+        return (
+            _as_texts(array).astype(f"U{max(array.dtype.itemsize, 1)}") if array.size else array.astype("U")
+        )
     if array.dtype.kind == "O" and array.size and isinstance(array.flat[0], bytes):
         made = np.empty_like(array)
         made.flat[:] = [text(value) for value in array.flat]
@@ -108,7 +110,12 @@ def each(values, unpacks: bool = False):
     kind = type(values)
     if kind in _WITHOUT_BYTES or (isinstance(values, np.ndarray) and values.dtype.kind not in "SUOV"):
         return values
-    if not hasattr(kind, "__iter__") or hasattr(kind, "keys") or _is_users(kind) or _is_users_generator(values):
+    if (
+        not hasattr(kind, "__iter__")
+        or hasattr(kind, "keys")
+        or _is_users(kind)
+        or _is_users_generator(values)
+    ):
         return values
     return _texts(values, unpacks)
 
@@ -149,7 +156,9 @@ def ended(generator):
 # ------------------------------------------------------------------------------------------------- calls
 
 # What a function says that wanted bytes.
-_WANTED = re.compile(r"bytes|buffer|not '?str'?\b|[Uu]nicode|encoded before|use a str|without an encoding|bad argument type")
+_WANTED = re.compile(
+    r"bytes|buffer|not '?str'?\b|[Uu]nicode|encoded before|use a str|without an encoding|bad argument type"
+)
 # Modules in Python whose functions refuse text before they do anything.
 _REFUSE_FIRST = {"base64", "hmac", "hashlib", "gzip", "bz2", "lzma", "tempfile", "zipfile", "urllib", "PIL",
                  "codecs", "binascii", "quopri", "_compression", "h5py", "lmdb", "google", "None"}  # fmt: skip
@@ -217,7 +226,7 @@ class _AcceptsText:
     """A file that was opened as binary, which also accepts text."""
 
     def write(self, data):
-        return super().write(as_bytes(data) if isinstance(data, str) else data)  # ty: ignore[unresolved-attribute]
+        return super().write(as_bytes(data) if isinstance(data, str) else data)  # ty: ignore[missing-attribute]
 
     def writelines(self, lines):
         for line in each(lines):

@@ -66,6 +66,19 @@ def check_labels(layer, scores, labels, is_loss: bool) -> int:
     return scores[axis]
 
 
+def why_outside(layer, labels: torch.Tensor, classes: int) -> str:
+    """Words for a label that is no class; "" if all are."""
+    wrong = labels[(labels.long() < 0) | (labels.long() >= classes)]
+    ignored = getattr(layer, "ignore_label", None)
+    wrong = wrong if ignored is None else wrong[wrong.long() != ignored]
+    if not wrong.numel():
+        return ""
+    label = int(wrong[0])
+    ignore = f". To ignore it: loss_param {{ ignore_label: {label} }}" if ignored is None else ""
+    said = f"label {label} for {classes} classes, which are 0 to {classes - 1}"
+    return f"{said}: num_output of the scores' layer says how many{ignore}"
+
+
 class SoftmaxWithLoss(StockLayer):
     """-1/normalizer sum of log(softmax(x)[label]).
 

@@ -26,7 +26,13 @@ from .build_library import LibraryRules, escaped
 
 RUNTIME = "aten_python.cpp"
 # The files beside the job's own that its PyInit function is compiled from.
-EDGE = ("build_ffi.py", "src/edge/ffi_guard.h", "src/edge/way_out.h", "cuffi/old_torch/make/torch_library.py")
+EDGE = (
+    "build_ffi.py",
+    "src/edge/cpu_arm.h",
+    "src/edge/ffi_guard.h",
+    "src/edge/way_out.h",
+    "cuffi/old_torch/make/torch_library.py",
+)
 
 
 # Asked after each call. torch says so at its own next launch. On the host the launcher has this function.

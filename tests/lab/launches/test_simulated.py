@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from lab.launches import lanes
 from lab.launches.phases import compare
 from lab.launches.simulated import Comparison, Kernel, Outcome
 
@@ -14,6 +15,14 @@ def test_phases_compute_what_the_simulator_does():
     compare(8, 5, outcome)
     assert not outcome.wrong and not outcome.races, str(outcome)
     assert outcome.modes["kPhases"] >= 4 and outcome.calls == 48
+
+
+@pytest.mark.usefixtures("cache")
+def test_lanes_compute_what_the_simulator_does():
+    outcome = Outcome()
+    lanes.compare(8, 4, outcome)
+    assert not outcome.wrong and not outcome.races, str(outcome)
+    assert outcome.modes["kWarps"] >= 3
 
 
 @pytest.mark.usefixtures("cache")

@@ -1,5 +1,7 @@
 """Files that a prototxt names: in the working directory, or around the prototxt."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -75,7 +77,7 @@ def test_a_ported_layer_gets_the_path(tree, monkeypatch):
     (folder / "small").mkdir()  # a word, not a path
     (folder / "net.prototxt").write_text(FORKS % STORED)
     write(tree / STORED, 1)
-    (layer,) = caffe_net(folder / "net.prototxt").children()
+    layer: Any = next(caffe_net(folder / "net.prototxt").children())
     assert f'names: "{tree / STORED}"' in layer.text and f'file: "{folder / "labels.txt"}"' in layer.text
     assert 'other: "no.txt"' in layer.text and 'kind: "small"' in layer.text and "level: 1.5" in layer.text
     assert 'name: "models/small/net.prototxt"' in layer.text

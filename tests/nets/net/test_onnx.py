@@ -4,6 +4,7 @@ import copy
 import itertools
 import json
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -323,7 +324,7 @@ def test_a_python_layer_is_named(tmp_path):
     )
     python = """layer { name: "py" type: "Python" bottom: "fc" top: "py" %s
       python_param { module: "twice" layer: "Twice" } }"""
-    options = {"python_layers": True, "python_path": [tmp_path]}
+    options: dict[str, Any] = {"python_layers": True, "python_path": [tmp_path]}
     with pytest.raises(CaffeRuntimeError, match=r"to_onnx: line 12: 'py' \(Python\): it runs Python code"):
         caffe_net(NET + python % "", **options).to_onnx(tmp_path / "net.onnx")
     assert not (tmp_path / "net.onnx").exists()

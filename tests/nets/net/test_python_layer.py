@@ -1,6 +1,7 @@
 """Python layers: a user's class in a net, its gradients, its errors, and the consent that it needs."""
 
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -112,9 +113,8 @@ def net(tmp_path):
 
     def net(text: str, **options):
         (tmp_path / "models" / "net.prototxt").write_text(text)
-        return caffe_net(
-            tmp_path / "models" / "net.prototxt", **{"python_layers": True, "phase": "TRAIN"} | options
-        )
+        given: dict[str, Any] = {"python_layers": True, "phase": "TRAIN"} | options
+        return caffe_net(tmp_path / "models" / "net.prototxt", **given)
 
     return net
 
@@ -281,7 +281,8 @@ def test_a_layer_s_lists_are_its_own(tmp_path):
     layer { name: "b" type: "Python" bottom: "x" top: "z" python_param { module: "own" layer: "Own" } }
     """
     net = caffe_net(text, python_layers=True, python_path=[tmp_path])
-    first, second = (layer.instance.layer for layer in net.layers.values())
+    layers: Any = net.layers.values()
+    first, second = (layer.instance.layer for layer in layers)
     second.blobs[0] = first.blobs[0]
     with torch.no_grad():
         net.get_layer("a").blob0.fill_(5)

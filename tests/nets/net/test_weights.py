@@ -2,6 +2,7 @@
 
 import random
 import struct
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +11,8 @@ from support.weights import TEXT, add_blob, message_of, net_with, same
 from support.wire import field
 
 from cuffi import CaffeValueError, caffe_net
-from cuffi.caffe_files.caffemodel import stored_layers
+from cuffi.caffe_files.caffemodel import mean_image, stored_layers
 from cuffi.nets.net.messages import STOCK
-from cuffi.nets.net.weights import mean_image
 
 
 def older(message, format: str) -> bytes:
@@ -88,9 +88,10 @@ def test_parameters_that_another_layer_brought_are_not_missing(tmp_path):
         net = caffe_net(text, path)
     report = net.load_caffemodel(path)
     assert (report.loaded, report.missing, report.unused) == (["first"], ["one", "none"], [])
+    layers: Any = net.layers
     for name in ("first", "both"):
-        assert torch.equal(net.layers[name].weight, first.first.weight)
-        assert torch.equal(net.layers[name].bias, first.first.bias)
+        assert torch.equal(layers[name].weight, first.first.weight)
+        assert torch.equal(layers[name].bias, first.first.bias)
     assert torch.equal(net.one.weight, first.first.weight) and net.one.bias is not net.both.bias
 
 

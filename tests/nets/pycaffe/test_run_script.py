@@ -83,16 +83,16 @@ def test_an_error_of_the_toolkit_shows_the_script_s_own_line_alone(folder):
 
 
 def test_a_notebook_s_cells_run(folder):
-    cells = [["%matplotlib inline\n", "import caffe\n", "if 1:\n", "    !ls\n"], ["print caffe.TEST"]]
+    cells = [["%matplotlib inline\n", "import caffe\n", "if 1:\n", "    !echo here\n"], ["print caffe.TEST"]]
     book = {
         "cells": [{"cell_type": "code", "source": cell} for cell in cells]
         + [{"cell_type": "markdown", "source": ["x"]}]
     }
     (folder / "a.ipynb").write_text(json.dumps(book))
-    assert run(folder, "a.ipynb").stdout == "TEST\n"
+    assert run(folder, "a.ipynb").stdout == "here\nTEST\n"
     book["cells"][1]["source"] = ["x = 1\n", "caffe.nothing"]
     (folder / "a.ipynb").write_text(json.dumps(book))
-    assert 'a.ipynb", line 7, in <module>\n    caffe.nothing' in run(folder, "a.ipynb").stderr
+    assert 'a.ipynb, cell 2", line 2, in <module>\n    caffe.nothing' in run(folder, "a.ipynb").stderr
 
 
 def test_the_command_says_how_to_use_it(folder, capsys):

@@ -12,12 +12,43 @@ from cuffi.nets.python2.notebook import NotebookError, translated
 
 # Pieces of cells, of whole lines: statements, texts and brackets over several lines, and lines of IPython's own.
 PIECES = [
-    "x = 1", "print(x)", "if x:\n    y = 2", "if x:\n    !ls\n    %cd a", "for i in x:\n    %time f(i)\n    z = i", "%matplotlib inline",
-    "%time f(x)", "!ls -l", "!echo '%d' \"a\"", "x = !ls *.py", "a, b = !ls", "x = %pwd", "x.y = %env A", "x[0] = !ls", "  # % comment", "x = 5 % 3",
-    "x = (5\n  % 3)", "x = [1,\n  -5]", 'text = """top:\n%s\n!end""" % x', "t = '''\n%matplotlib\n'''", "t = 'a\\\n%d' % 3",
-    "x = 5 \\\n  % 3", "f('=%d' % x)", "print('%' + '!')", "x = '!ls'", "x = '''a''' # '''", "def f(a):\n    '''doc\n    %s\n    '''\n    return a",
-    "y = {1: 2,\n # )\n 3: 4}", "z = f(a='%s',\n      b=1)", "!ls \\\n  -l", "%run a.py \\\n b", "x != 5", "x %= 2", "print('it''s', \"%s\")", "s = r'a\\'b'", "@f\ndef g(): pass",
-]  # fmt: skip
+    "x = 1",
+    "print(x)",
+    "if x:\n    y = 2",
+    "if x:\n    !ls\n    %cd a",
+    "for i in x:\n    %time f(i)\n    z = i",
+    "%matplotlib inline",
+    "%time f(x)",
+    "!ls -l",
+    "!echo '%d' \"a\"",
+    "x = !ls *.py",
+    "a, b = !ls",
+    "x = %pwd",
+    "x.y = %env A",
+    "x[0] = !ls",
+    "  # % comment",
+    "x = 5 % 3",
+    "x = (5\n  % 3)",
+    "x = [1,\n  -5]",
+    'text = """top:\n%s\n!end""" % x',
+    "t = '''\n%matplotlib\n'''",
+    "t = 'a\\\n%d' % 3",
+    "x = 5 \\\n  % 3",
+    "f('=%d' % x)",
+    "print('%' + '!')",
+    "x = '!ls'",
+    "x = '''a''' # '''",
+    "def f(a):\n    '''doc\n    %s\n    '''\n    return a",
+    "y = {1: 2,\n # )\n 3: 4}",
+    "z = f(a='%s',\n      b=1)",
+    "!ls \\\n  -l",
+    "%run a.py \\\n b",
+    "x != 5",
+    "x %= 2",
+    "print('it''s', \"%s\")",
+    "s = r'a\\'b'",
+    "@f\ndef g(): pass",
+]
 FIRST = [
     "%%bash\nls\necho '''",
     "%%time\nx = 1\n%cd a",
@@ -52,7 +83,7 @@ class _Named(ast.NodeTransformer):
             words = [" ".join(word.split()) for word in words]
         else:
             return node
-        return ast.Constant((_OWN.get(name, name), *words))
+        return ast.Constant(repr((_OWN.get(name, name), *words)))
 
 
 def told(tree: ast.Module) -> list[str]:
@@ -127,7 +158,7 @@ def test_the_notebook_says_its_language(run, version, value):
 
 
 def test_a_cell_that_cannot_be_read_is_named_and_the_others_run(run, tmp_path, capsys):
-    with pytest.raises(NotebookError, match="a.ipynb: cells 2 could not be read, and were left out"):
+    with pytest.raises(NotebookError, match=r"a\.ipynb: cells 2 could not be read, and were left out"):
         run("x = 1", "this is no python", "open('o', 'w').write(str(x))")
     assert (tmp_path / "o").read_text() == "1"
     assert "a.ipynb, cell 2: left out: invalid syntax" in capsys.readouterr().err

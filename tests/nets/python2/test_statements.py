@@ -23,7 +23,7 @@ def printed(folder, text: str) -> str:
     with contextlib.redirect_stdout(output):
         Tree([str(folder)], {}).run(folder / "old.py", {"__name__": "__main__"}, 2)
         end_line()
-    return output.buffer.getvalue().decode("utf-8", "surrogateescape")  # ty: ignore[unresolved-attribute]
+    return output.buffer.getvalue().decode("utf-8", "surrogateescape")
 
 
 @pytest.mark.parametrize("text", PRINTED)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from support.rewriting import rewrite_text
 
 from cuffi import load_inline
 from tools.cuda.lexer import Lexed
@@ -93,3 +94,13 @@ def test_a_kernel_under_a_condition(cache, body, head):
 def test_nothing_is_left_out_silently(cache, body, said):
     with pytest.raises(RuntimeError, match=f"kernel run: .*{said}"):
         output("emptied", body)
+
+
+@pytest.mark.parametrize(
+    "around", ["{}", "template <int W> class Tile {{ {} }};", "namespace a {{ struct T {{ {} }}; }}"]
+)
+def test_the_architecture_s_value_outside_of_functions(around):
+    """A class and a constant are of device code, too; in a host function nvcc has no such macro."""
+    text = around.format("enum { kBanks = (__CUDA_ARCH__ >= 200) ? 32 : 16 };")
+    assert "(900 >= 200)" in rewrite_text(text)
+    assert "__CUDA_ARCH__" in rewrite_text("int f() { return __CUDA_ARCH__; }")

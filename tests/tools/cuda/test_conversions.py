@@ -22,6 +22,8 @@ from support.hard_numbers import (
 )
 
 from cuffi import load_inline
+from tools.cuda import rewrite as cuda_rewrite
+from tools.cuda.to_host import HostRewriter
 
 KERNEL = """
 __global__ void {name}(int n, const {given}* in, const int* amounts, long long* o) {{
@@ -77,8 +79,16 @@ def shift_kernels(way: str) -> tuple[str, dict[str, tuple]]:
 OPTIONS = {"grid_x": 2, "grid_y": 1, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1}
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_conversions(cache, way):
+def test_conversions(cache):
+    check_conversions("loop")
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "loop"])
+def test_conversions_in_phases_warps_and_fibres(cache, way):
+    check_conversions(way)
+
+
+def check_conversions(way: str):
     text, known = kernels(way)
     m = load_inline(f"conversions_{way}", text, backends="host")
     wrong = []
@@ -98,8 +108,16 @@ def test_conversions(cache, way):
     assert not wrong, f"{len(wrong)}: " + "\n".join(wrong[:20])
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_shifts(cache, way):
+def test_shifts(cache):
+    check_shifts("loop")
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "loop"])
+def test_shifts_in_phases_warps_and_fibres(cache, way):
+    check_shifts(way)
+
+
+def check_shifts(way: str):
     text, known = shift_kernels(way)
     m = load_inline(f"shifts_{way}", text, backends="host")
     wrong = []
@@ -119,3 +137,10 @@ def test_shifts(cache, way):
                 if got != right:
                     wrong.append(f"{form} {t} {v} {sign} {n}: {got}, right is {right}")
     assert not wrong, f"{len(wrong)}: " + "\n".join(wrong[:20])
+
+
+def test_a_comparison_with_brackets_is_no_call(tmp_path):
+    loop = "for (unsigned i = 0; i < (12 - n); i++) x[i] = 1;"
+    (tmp_path / "k.cu").write_text(f"__global__ void k(int* x, int n) {{\n{loop}\n}}\n")
+    texts, problems, _ = cuda_rewrite.rewrite(str(tmp_path / "k.cu"), HostRewriter, "tool", "")
+    assert not problems and loop in texts[""].splitlines()

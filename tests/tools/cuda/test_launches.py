@@ -2,6 +2,8 @@
 
 from support.rewriting import analyse
 
+from tools.cuda.source import Source
+
 
 def test_analysis_of_launches():
     text = """
@@ -33,3 +35,24 @@ void Layer::Forward(int n) {
     )
     assert first.arguments == ("n", "in", "f<a, b>", "out")
     assert second.line == 6 and (second.grid, second.block) == ("GRID(n)", "")
+
+
+def test_a_launch_behind_a_macro_that_ends_its_own_statement():
+    """As error checks are written without a semicolon, in a header that nobody reads, too."""
+    text = """__global__ void k(int n);
+namespace a { namespace b { template <typename T, int N> __global__ void t(int n); } }
+void f() {
+  k<<<1, 2>>>(1);
+  CHECK_LAST
+
+  k<<<1, 2>>>(
+      2);
+  CHECK(here, "text") a::b::t<T<int>, 3><<<1, 2, 3>>>(3);
+  CHECK_LAST
+}
+"""
+    source = Source(text, "k.cu")
+    assert not source.problems
+    assert [(x.kernel, x.arguments) for x in source.launches] == [("k", ("1",)), ("k", ("2",)), ("t", ("3",))]
+    (template,) = (x for x in source.launches if x.kernel == "t")
+    assert text[template.start :].startswith("a::b::t") and template.template_arguments == ("T<int>", "3")

@@ -102,6 +102,11 @@ def test_an_error_in_a_launcher_stays(tmp_path):
         ("#include <opencv2/core.hpp>", "#if CV_VERSION_MAJOR > 3\n#endif\n", False),
         ("#include <cublas_v2.h>", "#ifdef ENABLE_FP16\n#endif\n", True),
         ("#include <cublas_v2.h>", "#if CUBLAS_VERSION > 9\n#endif\n", False),
+        (
+            "#include <cublas_v2.h>",
+            "#ifdef CUDNN\n#endif\n#ifdef OPENCV\n#endif\n",
+            True,
+        ),  # the project's own switches
         ("#include <nvml.h>", "#if defined(__CUDACC__) && CUDART_VERSION > 9000\n#endif\n", True),
     ],
 )

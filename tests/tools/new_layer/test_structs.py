@@ -1,11 +1,15 @@
 """Structs by value: their fields, and launchers that take them one by one."""
 
+import random
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 
-from cuffi import CaffeTypeError, load_inline
+from cuffi import CaffeTypeError, CaffeValueError, load_inline
 from tools.new_layer.inline import completed
-from tools.new_layer.structs import structs_of
+from tools.new_layer.structs import layout_of, structs_of, without_addresses
 
 
 @pytest.mark.parametrize(
@@ -132,3 +136,95 @@ def test_structs_in_structs(cache):
     torch.testing.assert_close(y, a * 3 + b * 5)
     with pytest.raises(CaffeTypeError, match="p_second_a: missing"):
         run(dict(first=dict(a=a, n=(1, 3)), second=dict(n=(5, 7)), y=y))
+
+
+KINDS = {
+    "char": "i1", "bool": "?", "short": "i2", "int": "i4", "unsigned": "u4", "float": "f4", "double": "f8",
+    "long long": "i8", "unsigned char": "u1", "size_t": "u8",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bytes_of_a_struct(seed):
+    """numpy's aligned records are C's structs."""
+    choose = random.Random(seed)
+    texts, types, structs = [], {}, {}
+    for number in range(4):
+        fields, record = [], []
+        for i in range(choose.randint(1, 6)):
+            kind = choose.choice([*KINDS, *types])
+            count = choose.choice([0, 0, 1, 3])
+            fields.append(f"{kind} f{i}{f'[{count}]' * bool(count)};")
+            record.append((f"f{i}", types.get(kind) or KINDS[kind], (count,) if count else ()))
+        texts.append(f"struct S{number} {{ {' '.join(fields)} }};")
+        types[f"S{number}"] = np.dtype(record, align=True)
+        structs |= structs_of(texts[-1])
+    for name, wanted in types.items():
+        assert layout_of(structs[name], structs) == (wanted.itemsize, wanted.alignment)
+    assert without_addresses(texts) == set(types)
+
+
+def test_vectors_in_a_struct():
+    (fields,) = structs_of("struct P { float x; float4 v; int2 i; uchar3 c; };").values()
+    assert layout_of(fields, {}) == (48, 16)
+    assert layout_of(structs_of("struct P { unknown x; };")["P"], {}) is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "plain"),
+    [
+        (["struct A { int n; A(int k) : n(k) {} };", "struct B { A a[3]; int2 v; };"], "AB"),
+        (["struct A { int* n; };", "struct B { A a; };", "typedef struct { float v; } C;"], "C"),
+        (["struct A { int f(int* p) { return *p & 1; } union { int a; float b; }; };"], "A"),
+        (
+            [
+                "struct A { ~A(); int n; };",
+                "struct B { std::vector<int> n; };",
+                "struct C { void (*f)(int); };",
+            ],
+            "",
+        ),
+        (["struct A : B { int n; };", "struct C { virtual int f(); };", "struct D { int& n; };"], ""),
+    ],
+)
+def test_structs_that_a_tensor_may_have(texts, plain):
+    assert without_addresses(texts) == set(plain)
+
+
+ROWS = """
+struct Vec { float x, y, z; __device__ float sum() const { return x + y + z; } };
+typedef struct { Vec centre; double radius; short ids[3]; } Sphere;
+struct Node { Node* next; float v; };
+__constant__ Sphere bounds[2];
+__global__ void total(const Sphere* spheres, double* out, int n) {
+  const int i = threadIdx.x;
+  if (i < n) out[i] = spheres[i].centre.sum() + spheres[i].radius + spheres[i].ids[2] + bounds[1].radius;
+}
+__global__ void move(Sphere* s, int n) { if (threadIdx.x < n) s[threadIdx.x].centre.y += 1, s[threadIdx.x].ids[0]++; }
+__global__ void walk(Node* n) { n->v = 1; }
+void fill(Sphere* h) { cudaMemcpyToSymbol(bounds, h, sizeof(bounds)); }
+"""
+
+
+def test_arrays_of_structs_are_bytes(cache):
+    with pytest.warns(RuntimeWarning, match=r"walk takes a Node\* n, which C can't give it"):
+        m = load_inline("rows_of", ROWS, backends="host")
+    kind = np.dtype([("centre", "f4", 3), ("radius", "f8"), ("ids", "i2", 3)], align=True)
+    records: Any = np.zeros(7, kind)
+    drawn = np.random.default_rng(0)
+    records["centre"], records["radius"] = drawn.random((7, 3)), drawn.random(7)
+    records["ids"] = drawn.integers(-9, 9, (7, 3))
+    rows, bounds = (torch.from_numpy(a.view(np.uint8).copy()) for a in (records, records[:2]))
+    out = torch.zeros(7, dtype=torch.float64)
+    geometry = {
+        f"{what}_{axis}": 8 if what + axis == "blockx" else 1 for what in ("grid", "block") for axis in "xyz"
+    }
+    m.total(rows, out, 7, bounds_values=bounds, **geometry)
+    wanted = records["centre"].sum(1) + records["radius"] + records["ids"][:, 2] + records["radius"][1]
+    np.testing.assert_allclose(out.numpy(), wanted, rtol=1e-6)
+    m.move(rows, 7, **geometry)
+    moved: Any = rows.numpy().view(kind)
+    np.testing.assert_array_equal(moved["centre"][:, 1], records["centre"][:, 1] + np.float32(1))
+    np.testing.assert_array_equal(moved["ids"][:, 0], records["ids"][:, 0] + 1)
+    with pytest.raises(CaffeValueError, match="bounds_values"):
+        m.total(rows, out, 7, bounds_values=bounds[:-1], **geometry)

@@ -57,7 +57,7 @@ def test_a_launcher_fills_them():
     ("declared", "why"),
     [
         (
-            "struct Pair { int a; }; __constant__ Pair c[2];",
+            "struct Pair { int* a; }; __constant__ Pair c[2];",
             "reads c, a Pair, which the host code fills and C can't",
         ),
         ("__constant__ float c[UNKNOWN];", "reads c, which the host code fills, and whose size is unknown"),

@@ -10,15 +10,6 @@ inline cudaError_t aten_attribute(int* value, cudaDeviceAttr attribute, int devi
   return cudaDeviceGetAttribute(value, attribute, device);
 }
 #define cudaDeviceGetAttribute aten_attribute
-enum cudaSharedMemConfig {
-  cudaSharedMemBankSizeDefault,
-  cudaSharedMemBankSizeFourByte,
-  cudaSharedMemBankSizeEightByte
-};
-template <typename F>
-inline cudaError_t cudaFuncSetSharedMemConfig(F, cudaSharedMemConfig) {
-  return cudaSuccess;
-}
 #ifdef ATEN_WITH_HALF
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

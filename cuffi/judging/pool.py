@@ -1,0 +1,165 @@
+"""Judge many: a pool of resident judges, each a process of its own.
+
+A judge that ends, or gives no answer in time, is lost: its candidate is given to another one, and not for ever. Answers
+come in the order of the requests, and are written to a file as they come, so that a pool that was killed goes on where
+it was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+TRIES = 2  # of one candidate, if its judges are lost
+AHEAD = 4  # requests that wait for each judge: no more are read from the caller
+
+
+class Lost(Exception):
+    """A judge has ended, or gave no answer in time."""
+
+
+class Judge:
+    """A resident judge."""
+
+    command = ("-m", "cuffi.judge", "--resident")
+
+    def __init__(self, options: Iterable[str] = ()):
+        root = Path(__file__).resolve().parents[2]
+        path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
+        self.process = subprocess.Popen(
+            [sys.executable, *self.command, *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": path},
+        )
+
+    def ask(self, request: dict, seconds: float) -> dict:
+        """The answer to a request.
+
+        Raises:
+            Lost: there is none within so many seconds.
+        """
+        assert self.process.stdin and self.process.stdout
+        try:
+            self.process.stdin.write(json.dumps(request).encode() + b"\n")
+            self.process.stdin.flush()
+            line, end = b"", time.monotonic() + seconds
+            while not line.endswith(b"\n"):
+                left = end - time.monotonic()
+                if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
+                    raise Lost(f"gave no answer within {seconds:g} s")
+                part = os.read(self.process.stdout.fileno(), 1 << 16)
+                if not part:
+                    raise Lost(f"ended with status {self.process.wait()}")
+                line += part
+            return json.loads(line)
+        except (OSError, ValueError) as error:
+            raise Lost(str(error)) from None
+
+    def end(self):
+        """Kill it. What it runs ends with it."""
+        self.process.kill()
+        self.process.communicate()
+
+
+class Pool:
+    """So many judges."""
+
+    def __init__(self, jobs: int, options: Iterable[str] = (), seconds: float = 600):
+        self.jobs, self.options, self.seconds = jobs, list(options), seconds
+        self._own = threading.local()
+        self._judges: list[Judge] = []
+
+    def _judge(self) -> Judge:
+        """This thread's own."""
+        judge = getattr(self._own, "judge", None)
+        if judge is None:
+            judge = self._own.judge = Judge(self.options)
+            self._judges.append(judge)
+        return judge
+
+    def answer(self, request: dict) -> dict:
+        """The answer to one request, or what has become of its judges."""
+        why = ""
+        for _ in range(TRIES):
+            judge = self._judge()
+            try:
+                return judge.ask(request, self.seconds)
+            except Lost as error:
+                why = str(error)
+                judge.end()
+                self._judges.remove(judge)
+                self._own.judge = None
+        text = f"{TRIES} judges of it were lost; the last one {why}"
+        finding = {"kind": "incomplete", "text": text, "place": "", "kernel": "", "is_warning": False}
+        said = {
+            "verdict": "incomplete",
+            "status": 3,
+            "findings": [finding],
+            "files": request.get("files", []),
+        }
+        return said | ({"id": request["id"]} if "id" in request else {})
+
+    def answers(self, requests: Iterable[dict]) -> Iterator[dict]:
+        """The answers, in order."""
+        waiting: list[Future] = []
+        with ThreadPoolExecutor(self.jobs) as threads:
+            try:
+                for request in requests:
+                    waiting.append(threads.submit(self.answer, request))
+                    if len(waiting) >= self.jobs * AHEAD:
+                        yield waiting.pop(0).result()
+                while waiting:
+                    yield waiting.pop(0).result()
+            finally:
+                for one in waiting:
+                    one.cancel()
+                for judge in list(self._judges):
+                    judge.end()
+
+
+def judge_all(
+    requests: Iterable[dict],
+    jobs: int,
+    to: Path | None = None,
+    options: Iterable[str] = (),
+    seconds: float = 600,
+) -> Generator[dict]:
+    """Judge each request once.
+
+    Args:
+        requests: as `--resident` reads them, each with an "id" of its own if `to` is given.
+        jobs: how many judges work at once.
+        to: a file that gets each answer as a line. Requests whose answer it has are not judged again.
+        options: of the command, such as --seconds=5.
+        seconds: after which a judge without an answer is lost.
+
+    Yields:
+        The answers of this call, in order.
+    """
+    done = _done(to) if to else set()
+    left = (request for request in requests if "id" not in request or request["id"] not in done)
+    for said in Pool(jobs, options, seconds).answers(left):
+        if to:
+            with open(to, "a") as file:
+                file.write(json.dumps(said) + "\n")
+        yield said
+
+
+def _done(file: Path) -> set:
+    """The ids that have an answer. A last line that was not written whole is cut off."""
+    if not file.exists():
+        return set()
+    text = file.read_bytes()
+    whole = text[: text.rfind(b"\n") + 1]
+    if whole != text:
+        file.write_bytes(whole)
+    return {json.loads(line)["id"] for line in whole.splitlines()}

@@ -1,0 +1,106 @@
+"""A judgement as text, as lines for editors, as GitHub's annotations, and as SARIF 2.1.0."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from urllib.parse import quote
+
+from .findings import CLASSES, NO_VERDICT, line_at
+
+# One line for each class that has a usual remedy.
+REMEDIES = {
+    "race": "Put an atomic, or a barrier, between the two accesses.",
+    "bounds": "Guard the access: if (i < n).",
+    "null": "Check what cudaMalloc returned, and the order of the arguments.",
+    "lane": "Name all lanes that call, and no other, in the mask.",
+    "unset": "Write the memory first: cudaMemset, or a barrier after the write.",
+    "barrier": "Move the barrier out of the condition.",
+    "launch": "Ask for cudaGetLastError() after the launch.",
+    "not-the-kernel": "Return what the kernel wrote.",
+}
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def shown(said: dict) -> str:
+    """The answer as text."""
+    allowed = ", a warning" if said["findings"] and not said["status"] else ""
+    lines = [f"{said['files'][0] if said['files'] else '?'}: {said['verdict']}{allowed}"]
+    lines += [f"  {one['kind']}: {one['text']}" + _at(one) for one in said["findings"]]
+    lines += [f"  not run: {why}" for why in said["not_run"]]
+    ran = ", ".join(said["ran"]) or "no kernel"
+    return "\n".join([*lines, f"  ran: {ran}; {said['seconds']} s"])
+
+
+def _at(one: dict) -> str:
+    return f"\n    {one['place']}" if one["place"] and one["place"] not in one["text"] else ""
+
+
+def for_github(said: dict) -> str:
+    """The findings as GitHub's workflow commands, which mark lines of a change."""
+    lines = []
+    for one in said["findings"]:
+        file, _, line = one["place"].rpartition(":")
+        with contextlib.suppress(ValueError):
+            file = str(Path(file).relative_to(Path.cwd()))
+        where = f"file={file},line={line}," if file else f"file={said['files'][0]},"
+        text = one["text"].replace("%", "%25").replace("\n", "%0A")
+        level = "error" if said["status"] == 1 and not one["is_warning"] else "warning"
+        lines.append(f"::{level} {where}title=cuffi judge: {one['kind']}::{text}")
+    return "\n".join(lines)
+
+
+def level(one: dict, status: int) -> str:
+    """error or warning."""
+    return "error" if status == 1 and not one["is_warning"] and one["kind"] not in NO_VERDICT else "warning"
+
+
+def place_of(one: dict, said: dict) -> tuple[str, int, int]:
+    """The file, relative to where we are if it lies below, the line and the column of its first word; 1 if unknown."""
+    file, _, number = one["place"].rpartition(":")
+    line = int(number) if number.isdigit() else 1
+    file = file if number.isdigit() else (said["files"] or ["?"])[0]
+    column = 1
+    with contextlib.suppress(OSError, IndexError):
+        text = Path(file).read_text(errors="replace").splitlines()[line - 1]
+        column = len(text) - len(text.lstrip()) + 1
+    with contextlib.suppress(ValueError):
+        file = str(Path(file).relative_to(Path.cwd()))
+    return file, line, column
+
+
+def lines(said: dict) -> str:
+    """A line for each finding, as compilers write them: file:line:column: error: text [class]."""
+    rows = []
+    for one in said["findings"]:
+        file, line, column = place_of(one, said)
+        text = one["text"].partition("\n")[0]
+        rows.append(f"{file}:{line}:{column}: {level(one, said['status'])}: {text} [{one['kind']}]")
+    return "\n".join(rows)
+
+
+def sarif(all_said: list[dict]) -> dict:
+    """The findings of judgements as one run of SARIF 2.1.0, which GitHub's code scanning takes."""
+    rules = [
+        {"id": kind, "shortDescription": {"text": kind}}
+        | ({"help": {"text": REMEDIES[kind]}} if kind in REMEDIES else {})
+        for kind in CLASSES
+    ]
+    results = [_result(one, said) for said in all_said for one in said["findings"]]
+    driver = {"name": "cuffi judge", "informationUri": "https://pypi.org/project/cuffi/", "rules": rules}
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
+
+
+def _result(one: dict, said: dict) -> dict:
+    file, line, column = place_of(one, said)
+    region: dict = {"startLine": line, "startColumn": column}
+    if text := line_at(one["place"]):
+        region["snippet"] = {"text": text}
+    uri = quote(file) if not Path(file).is_absolute() else Path(file).as_uri()
+    return {
+        "ruleId": one["kind"],
+        "ruleIndex": CLASSES.index(one["kind"]),
+        "level": level(one, said["status"]),
+        "message": {"text": one["text"]},
+        "locations": [{"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}],
+    }

@@ -1,0 +1,163 @@
+"""ModelNew against Model: what a candidate does to seem right, in a process of its own."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from conftest import ROOT
+
+from cuffi.judging.candidate import Watch, plain
+from cuffi.judging.compare import Reference, compared, difference, write_inputs
+
+REFERENCE = """import torch
+class Model(torch.nn.Module):
+    def forward(self, x): return x * 2
+def get_inputs(): return [torch.randn(8)]
+"""
+NEW = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        "
+# A candidate, and a word of what is told; "" if it is right. The first ones are told without another process.
+RIGHT = f"{NEW}return x + x\n"
+WRONG = {
+    f"{NEW}return x * 2 + 1\n": "elements differ",
+    f"{NEW}return (x * 2).double()\n": "torch.float64",
+    f"{NEW}return (x * 2)[:, None]\n": "(8, 1)",
+    f"{NEW}return [x * 2, 1]\n": "2 results instead of 1",
+    f"{NEW}self.y = getattr(self, 'y', x * 2); return self.y\n": "seed 2",
+    f"{NEW}y = x * 2; x.zero_(); return y\n": "it changes input 0",
+    f"{NEW}return x * 2 if x.sum() > 0 else x\n": "elements differ",
+    f"{NEW}return (x * 2).clamp(max=0.4)\n": "elements differ",
+    f"{NEW}return x * (2 if len(x) == 8 else 3)\n": "fewer inputs",
+    f"{NEW}self.n = getattr(self, 'n', 0) + 1; return x * (2 if self.n < 4 else 3)\n": "the second call",
+    f"{NEW}return torch.empty_like(x)\n": "is nan instead",
+    "import torch\ntorch.manual_seed(1)\nY = torch.randn(8) * 2\n" + NEW + "return Y\n": "seed 2",
+}
+
+
+def told(candidate: str, tmp_path) -> list[tuple[str, str]]:
+    """What the comparison says, with the candidate called in a child without the judge's limits."""
+    for name, text in (("c.py", candidate), ("ref.py", REFERENCE)):
+        (tmp_path / name).write_text(text)
+    inputs, results = tmp_path / "inputs", tmp_path / "results"
+    inputs.mkdir(), results.mkdir()
+    write_inputs(tmp_path / "ref.py", inputs)
+    process = os.fork()
+    if not process:
+        status = 1
+        try:
+            from cuffi.judging.candidate import call_all
+
+            call_all(tmp_path / "c.py", inputs, results)
+            status = 0
+        finally:
+            os._exit(status)
+    os.waitpid(process, 0)
+    return compared(tmp_path / "ref.py", results)
+
+
+@pytest.mark.parametrize("candidate", [RIGHT, *WRONG])
+def test_candidates(candidate, tmp_path):
+    found = [
+        (kind, text) for kind, text in told(candidate, tmp_path) if kind not in ("drift", "not-the-kernel")
+    ]
+    if candidate == RIGHT:
+        assert not found
+    else:
+        assert [kind for kind, _ in found] == ["different"] and WRONG[candidate] in found[0][1], found
+
+
+def test_a_right_one_may_refuse_other_sizes(tmp_path):
+    found = dict(told(f"{NEW}assert len(x) == 8; return x * 2\n", tmp_path))
+    assert "different" not in found and "of Model, from Model in double" in found["drift"]
+
+
+def test_who_ends_early_is_not_compared(tmp_path):
+    assert told("import os\nos._exit(0)\n", tmp_path) == [("early", "ended before its results were compared")]
+
+
+def test_files_that_are_no_results(tmp_path):
+    """Reading them runs no code."""
+    text = f"""{NEW}return x
+import pathlib, pickle, sys
+class Evil:
+    def __reduce__(self): return (pathlib.Path.write_text, (pathlib.Path({str(tmp_path / "evil")!r}), "x"))
+import torch
+def save(value, to): pathlib.Path(to).write_bytes(pickle.dumps(Evil()))
+torch.save = save
+"""
+    ((kind, words),) = told(text, tmp_path)
+    assert kind == "different" and "cannot be read" in words
+    assert not (tmp_path / "evil").exists()
+
+
+def test_what_torch_computes_is_known_by_its_values():
+    x = torch.randn(5)
+    with Watch() as watch:
+        made, copied = x.exp(), torch.zeros(5)
+        copied.copy_(x.sin())
+        shown = x.view(5)
+    assert watch.computer_of(made, [x]) == "exp" and watch.computer_of(copied, [x]) == "sin"
+    assert watch.computer_of(shown, [x]) == watch.computer_of(torch.randn(5), [x]) == ""
+    made += 1  # as a kernel that changes it in place
+    assert watch.computer_of(made, [x]) == ""
+
+
+def test_results_for_a_file():
+    class Liar(float):
+        def __ne__(self, other):
+            return False
+
+    assert plain(Liar(2)) == "a Liar" and plain(3) == 3
+    assert type(plain(torch.nn.Parameter(torch.ones(2)))) is torch.Tensor
+    assert "a Liar instead of a tensor" in difference(Liar(), torch.zeros(3))
+
+
+def test_differences_of_results():
+    ones = torch.ones(2, 3)
+    assert difference(ones, ones + 1e-6) == difference((ones, {"a": 3}), [ones, 3]) == ""
+    assert difference(torch.tensor([torch.nan]), torch.tensor([torch.nan])) == ""
+    assert "[0, 0] is 1.001 instead of 1" in difference(ones + 1e-3, ones)
+    assert difference(ones.half() + 2e-3, ones.half()) == ""
+    assert "torch.int64" in difference(ones, ones.long()) and "(3, 2)" in difference(ones.T, ones)
+    assert "1 results instead of 2" in difference(ones, [ones, ones]) and "3 instead of 4" in difference(3, 4)
+    assert "elements differ" in difference(torch.tensor([1]), torch.tensor([2]))
+    assert "True instead of 1" in difference(True, 1)
+
+
+def test_calls(tmp_path):
+    (tmp_path / "ref.py").write_text(REFERENCE)
+    calls = Reference(tmp_path / "ref.py").calls()
+    assert [name for name, *_ in calls][3:] == ["the second call", "inputs times -0.5", "fewer inputs"]
+    assert torch.equal(calls[0][2][0], calls[3][2][0]) and len(calls[5][2][0]) == 5
+    assert not torch.equal(calls[0][2][0], calls[1][2][0])
+
+
+ATTACKS = {
+    "says compared": """import os, sys
+print('JUDGE', os.environ.get('CAFFE_JUDGE'), 'compared', file=sys.stderr, flush=True)
+os._exit(0)
+""",
+    "changes torch.isclose": f"""import torch
+torch.isclose = lambda a, b, **k: torch.ones_like(a, dtype=torch.bool)
+{NEW}return x * 0
+""",
+    "kills its parents": f"""import os
+for n in (os.getppid(), int(open(f'/proc/{{os.getppid()}}/stat').read().split()[3])):
+    try: os.kill(n, 9)
+    except OSError: pass
+{NEW}return x * 0
+""",
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.usefixtures("cache")
+def test_the_comparison_is_another_process(attack, tmp_path):
+    (tmp_path / "ref.py").write_text(REFERENCE)
+    (tmp_path / "c.py").write_text(ATTACKS[attack])
+    done = subprocess.run(
+        [sys.executable, ROOT / "cuffi" / "judging" / "compare.py", "c.py", "ref.py"],
+        cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"CAFFE_JUDGE": "m", "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 1 and ("different" in done.stderr or "wrong-status" in done.stderr), done.stderr

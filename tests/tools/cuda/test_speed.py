@@ -1,0 +1,60 @@
+"""Reading is linear in a file's length, and ends."""
+
+import time
+
+import pytest
+
+from tools.cuda import source as sources
+from tools.cuda.analysis import Unit
+from tools.cuda.rewrite import rewrite_unit
+from tools.cuda.to_host import HostRewriter
+from tools.files import read
+
+FUNCTION = """
+struct Box{k} {{ int a; float b; __device__ int get(float v) const {{ return v; }} }};
+__device__ float helper{k}(float x, int n) {{
+  float sum = 0;
+  for (int i = 0; i < n; ++i) sum += x * (1 << i % 8) + helper{before}(x, 0);
+  return sum;
+}}
+__global__ void kernel{k}(const float* x, float* y, int n) {{
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) {{
+    Box{k} box = {{1, 2.f}};
+    y[i] = helper{k}(x[i], box.get(x[i])) + (int)x[i];
+  }}
+}}
+"""
+
+
+def seconds(count: int) -> float:
+    """The processor's time to rewrite a file with that many kernels."""
+    text = "__device__ float helper(float x, int n) { return x; }\n"
+    text += "".join(FUNCTION.format(k=k, before="") for k in range(count))
+    before = time.process_time()
+    texts, problems, _ = rewrite_unit(Unit(text, "x.cu"), HostRewriter, "x", "")
+    assert not problems and texts[""].count("cuda_host::run") == count
+    return time.process_time() - before
+
+
+def test_twice_the_text_takes_about_twice_the_time():
+    """Of what grows with the square it would be four times."""
+    seconds(10)
+    least = [min(seconds(count) for _ in range(2)) for count in (60, 240)]
+    assert least[1] < 9 * least[0], least
+
+
+def test_reading_ends(tmp_path, monkeypatch):
+    """With the file's name and the reason, however many headers there are."""
+    for k in range(30):
+        (tmp_path / f"h{k}.cuh").write_text(
+            f'#pragma once\n#include "h{k + 1}.cuh"\ninline int f{k}() {{ return 1; }}\n'
+        )
+    (tmp_path / "x.cu").write_text('#include "h0.cuh"\n__global__ void k() {}\n')
+    path = str(tmp_path / "x.cu")
+    assert len(Unit(read(path), path).headers) == 30
+    monkeypatch.setattr(sources, "MOST_SECONDS", -1.0)
+    with pytest.raises(
+        OSError, match="headers are not read after -1 s; include less, or build for CUDA only"
+    ):
+        Unit(read(path), path)
