@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import fcntl
 import os
 import re
 import shutil
-from collections.abc import Generator
 from pathlib import Path
 
 from ..loading import cache
@@ -35,26 +33,10 @@ def folders(place: Path) -> list[Path]:
     return sorted(entry for entry in own if entry.is_dir() and not entry.is_symlink())
 
 
-@contextlib.contextmanager
-def unused(folder: Path) -> Generator[bool]:
-    """Whether no build is using the folder: its lock is ours within the block. Lock files stay, for who waits."""
-    lock = folder.with_suffix(".lock")
-    lock = lock if lock.exists() else folder / "lock"
-    if not lock.exists():
-        yield True
-        return
-    file = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield True
-    except BlockingIOError:
-        yield False
-    finally:
-        os.close(file)
-
-
 def clear(place: Path) -> tuple[list[str], list[str]]:
     """Remove all folders that no build is using. Returns the names of those that went, and of those that stay."""
+    from ..loading.sweep import unused  # locks of files, which Windows has not
+
     gone, stay = [], []
     for folder in folders(place):
         with unused(folder) as is_unused:

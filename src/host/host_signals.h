@@ -90,7 +90,8 @@ inline const char* misaligned(const char* address) {
     if (mincore(reinterpret_cast<void*>(meant & ~uintptr_t(4095)), 1, &is_there)) continue;
     uintptr_t mask = 1;
     while (mask < low) mask = 2 * mask + 1;
-    return reinterpret_cast<const char*>(meant - ((meant - low) & mask));
+    for (uintptr_t part = 0; part < 16; part += 4)
+      if (((meant - part) & mask) == low) return reinterpret_cast<const char*>(meant - part);
   }
   return nullptr;
 }

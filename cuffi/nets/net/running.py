@@ -15,7 +15,6 @@ from torch.nn.modules import module as _torch_module
 from ...base import CaffeRuntimeError, CaffeTypeError, CaffeValueError, some
 from ..stock import StockLayer
 from ..stock.arithmetic import Scale
-from ..stock.losses import why_outside
 from ..stock.normalisation import BatchNorm, together
 from .fused import fused
 from .graph import Spec
@@ -135,6 +134,8 @@ def _outside(net: CaffeNet, failed: LayerCall, values: list) -> str:
         isinstance(one, Tensor) and one.dim() for one in bottoms
     ):
         return ""
+    from ..stock.losses import why_outside  # a family is imported where a net has its types
+
     dim = getattr(layer, "dim", 1)
     return (
         why_outside(layer, bottoms[1], bottoms[0].shape[dim])

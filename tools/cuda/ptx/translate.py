@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Sequence
 
-from . import arithmetic, bits, conversions, copies, loads, matrices, moves, warps
+from . import arithmetic, bits, converting, copies, loads, matrices, moves, votes
 from .text import PtxError, read_ptx
 from .writer import NS, Writer
 
