@@ -168,6 +168,7 @@ def test_nvccs_error_names_the_users_line(monkeypatch, nvcc):
 
 def test_builds_for_the_gpu_without_one(monkeypatch, nvcc):
     monkeypatch.setenv("NVCC", nvcc)
+    monkeypatch.setenv("CUFFI_CUDA", "nvcc")
     module = load_inline("relu6", RELU6, arch="sm_80", backends="cuda")
     assert module.layer.backends() == ["cuda"]
     assert b"CUDA sm_80" in (module.layer.folder / "_cuda.abi3.so").read_bytes()
@@ -263,7 +264,8 @@ def test_a_name_that_is_too_long():
         (("foo", RELU6), {"backends": "cuda"}, CaffeValueError, "no nvcc was found"),
     ],
 )
-def test_arguments_that_are_wrong(arguments, options, error, said):
+def test_arguments_that_are_wrong(monkeypatch, arguments, options, error, said):
+    monkeypatch.setenv("CUFFI_CUDA", "nvcc")
     with pytest.raises(error, match=said) as raised:
         load_inline(*arguments, **options)
     assert isinstance(raised.value, CaffeError)

@@ -4,7 +4,6 @@ import contextlib
 import fcntl
 import os
 import pty
-import re
 import signal
 import sys
 import time
@@ -207,24 +206,50 @@ threading.Thread(target=fork).start()
     wait_until(lambda: not below(group))
 
 
-@pytest.mark.parametrize("what", ["entry", "core"])
-def test_a_long_wait_is_told_where_nobody_looks(own_cache, compiler, monkeypatch, what):
+def told_by(process: Fork) -> str:
+    """What the process has written to its errors so far."""
+    return os.pread(process._texts[1].fileno(), 9999, 0).decode()
+
+
+def test_a_long_wait_for_an_entry_is_told_where_nobody_looks(own_cache, compiler, monkeypatch):
     monkeypatch.setattr(run_make.Progress, "PATIENCE", 0.3)
-    if what == "core":  # then the first one makes what the second one needs, too
-        exec(loads(5), {})
-        for path in Path(recipe.core_in(own_cache)).glob("host-*/host_launch.o"):
-            path.unlink()
     compiler.hold.touch()
-    before = len(compiler.starts)
     first = Fork(loads(6))
-    wait_for(lambda: len(compiler.starts) > before, first)
-    second = Fork(loads(6) if what == "entry" else loads(7))
-    time.sleep(4 if what == "core" else 1.5)
+    wait_for(lambda: compiler.starts, first)
+    second = Fork(loads(6))
+    wait_until(lambda: "waits" in told_by(second), seconds=250)
     compiler.hold.unlink()
     first.communicate()
     error = second.communicate()[1]
-    who = (
-        rf"process {first.pid} \(" if what == "entry" else r"another make, process \d+ \(.*tools\.make\.build"
+    assert error.count("waits") == 1 and f"load: fills waits for process {first.pid} (" in error
+
+
+def test_a_long_wait_for_the_toolkits_objects_is_told(own_cache, compiler, monkeypatch):
+    monkeypatch.setattr(run_make.Progress, "PATIENCE", 0.3)
+    exec(loads(5), {})
+    core = Path(recipe.core_in(own_cache))
+    for path in core.glob("host-*/host_launch.o"):
+        path.unlink()
+    lock = os.open(core / "lock", os.O_CREAT | os.O_RDWR)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    process = Fork(loads(7))
+    wait_until(lambda: "waits" in told_by(process), seconds=250)
+    os.close(lock)
+    out, error = process.communicate()
+    assert out == "7.0 7.0 7.0\n", error
+    assert (
+        error.count("waits") == 1 and f"load: fills waits for another make, process {os.getpid()} (" in error
     )
-    assert re.search(rf"load: fills waits for {who}", error), error
-    assert error.count("waits") == 1
+
+
+def test_who_uses_the_toolkits_objects_hinders_nobody_who_adds_some(own_cache, compiler):
+    """A build of minutes holds the shared lock. Another one that lacks an object builds it beside that."""
+    exec(loads(5), {})
+    core = Path(recipe.core_in(own_cache))
+    for path in core.glob("host-*/host_launch.o"):
+        path.unlink()
+    lock = os.open(core / "lock.used", os.O_CREAT | os.O_RDWR)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    out, error = Fork(loads(8)).communicate()
+    os.close(lock)
+    assert out == "8.0 8.0 8.0\n", error

@@ -129,9 +129,14 @@ class Assignments(Sides):
             if not target.startswith("::cuda_host"):
                 yield from self._list(after, target)
         elif target.startswith("&"):
-            yield tokens[sign].end, tokens[sign].end, f" {self.space}gpu_bound<{target[1:]}> ="
+            yield self._behind(sign, f"{self.space}gpu_bound<{target[1:]}> =")
         elif not in_macro or target.startswith("::cuda_host"):
-            yield tokens[sign].end, tokens[sign].end, f" {self.space}gpu_into<{target}> ="
+            yield self._behind(sign, f"{self.space}gpu_into<{target}> =")
+
+    def _behind(self, sign: int, text: str) -> Edit:
+        """Insert behind a sign; on the operand's line, because its reads get the place of what takes them."""
+        at, operand = self.tokens[sign].end, self.tokens[sign + 1].start
+        return (at, at, f" {text}") if operand <= at + 1 else (operand, operand, f"{text} ")
 
     def _compound(self, sign: int, name: str) -> Iterator[Edit]:
         tokens, start = self.tokens, self.left(sign)
@@ -142,14 +147,14 @@ class Assignments(Sides):
         target = self.type_of(start, sign)
         if target is not None:
             space = self.space if name == "onto" else "::cuda_host::"
-            yield tokens[sign].end, tokens[sign].end, f" {space}gpu_{name}<{target}> ="
+            yield self._behind(sign, f"{space}gpu_{name}<{target}> =")
 
     def _return(self, at: int, result: str) -> Iterator[Edit]:
         tokens, end = self.tokens, self.end(at + 1)
         if tokens[at + 1].text == "{":
             yield from self._list(at + 1, result)
         elif end < self.last and tokens[end].text == ";" and not self.is_clear(at + 1, end):
-            yield tokens[at].end, tokens[at].end, f" {self.space}gpu_into<{result}> ="
+            yield self._behind(at, f"{self.space}gpu_into<{result}> =")
 
     def _list(self, opening: int, target: str) -> Iterator[Edit]:
         """`{x, y}` of integers, or of a plain struct."""
