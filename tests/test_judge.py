@@ -29,8 +29,8 @@ FAMILIES = {
         """__global__ void k(int* a, int* b) {
   if (threadIdx.x) return;
   if (blockIdx.x == 0) { a[0] = 5; __threadfence_block(); atomicAdd(b, 1); }
-  else if (atomicAdd(b, 0)) { __threadfence(); a[1] =
-    a[0]; }  // here
+  else if (atomicAdd(b, 0)) { __threadfence();
+    a[1] = a[0]; }  // here
 }""",
         "k<<<2, 32>>>(a, b);",
         "race",
@@ -172,7 +172,7 @@ __global__ void k(int* a, int* b) {
         "race",
     ),
     "unset global memory": (
-        "__global__ void k(int* a, int* b) { b[threadIdx.x] =\n  a[threadIdx.x]; }  // here",
+        "__global__ void k(int* a, int* b) {\n  b[threadIdx.x] = a[threadIdx.x]; }  // here",
         "int* c; cudaMalloc(&c, 256); cudaMemset(c, 0, 128); k<<<1, 64>>>(c, b);",
         "unset",
     ),
@@ -342,7 +342,11 @@ def test_kernels_without_a_main(tmp_path):
         ("int f() { return 1; }\n", "no-kernel", 3),
         ("__global__ void k(int* a) { a[0] = b; }\n", "not-built", 3),
         ("struct S { S(int); int* p; }; __global__ void k(int** a) { a[0][0] = 1; }\n", "not-built", 3),
-        ('__global__ void k() { asm("trap;"); }\nint main() { k<<<1, 1>>>(); }\n', "refused", 3),
+        (
+            '__global__ void k() { asm("wgmma;"); }\nint main() { k<<<1, 1>>>(); }\n',
+            "refused",
+            3,
+        ),
         ("#include <cublas_v2.h>\nint main() {}\n", "refused", 3),
         ("__global__ void k() {}\nint main() { for (;;) ; }\n", "hang", 3),
         ("#include <cuda_runtime.h>\n__global__ void k() {}\nint main() { return 0; }\n", "incomplete", 3),
@@ -355,7 +359,7 @@ def test_kernels_without_a_main(tmp_path):
         ),
         ("__global__ void k() {}\nint main() { int* a = new int[2]; return a[2]; }\n", "undefined", 1),
         (
-            '__global__ void k() {\n#ifdef __CUDA_ARCH__\n  asm("trap;");\n#endif\n}\nint main() { k<<<1, 1>>>(); }\n',
+            '__global__ void k() {\n#ifdef __CUDA_ARCH__\n  asm("wgmma;");\n#endif\n}\nint main() { k<<<1, 1>>>(); }\n',
             "refused",
             3,
         ),
@@ -491,7 +495,6 @@ def test_resident(monkeypatch, capsys):
 
 
 def test_no_torch():
-    done = subprocess.run(
-        [sys.executable, "-c", "import cuffi.judge, sys; print('torch' in sys.modules)"], capture_output=True
-    )
+    code = "import cuffi.judge, sys; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True)
     assert done.stdout.strip() == b"False", done.stderr

@@ -19,8 +19,6 @@ from pathlib import Path
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from cuffi.old_torch import ext_front
-
 # Operations that make memory, show or move what is there. All others compute.
 MAKES = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
 MOVES = MAKES | {
@@ -120,7 +118,10 @@ def main() -> int:
         sys.path[0] = str(Path(file).parent)
         call_all(Path(file), Path(inputs), Path(results))
         return 0
-    return ext_front.main([file, *words[1:]] if words[:1] == ["--"] else [__file__, CALL, file, *words])
+    given = [file, *words[1:]] if words[:1] == ["--"] else [__file__, CALL, file, *words]
+    sys.argv = ["cuffi.ext", *given]
+    runpy.run_module("cuffi.ext", run_name="__main__", alter_sys=True)  # it ends with the status
+    return 0
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ class Pool:
         }
         return said | ({"id": request["id"]} if "id" in request else {})
 
-    def answers(self, requests: Iterable[dict]) -> Iterator[dict]:
+    def answers(self, requests: Iterable[dict]) -> Generator[dict]:
         """The answers, in order."""
         waiting: list[Future] = []
         with ThreadPoolExecutor(self.jobs) as threads:

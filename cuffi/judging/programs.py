@@ -13,14 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..base.compiler import cxx
 from ..loading import private, toolkit
 from ..loading.headers import Project
 from . import kept
 from .findings import Finding, difference, of_run
 from .harness import harness
 from .limits import Limits, Ran, run
-from .rewriters import HostRewriter, Unit, read, rewrite_unit
+from .rewriters import HostRewriter, Unit, cxx, read, rewrite_unit
 
 # races: the finder, unoptimised, because an optimiser removes accesses whose value nobody uses.
 MODES = {

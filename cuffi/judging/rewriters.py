@@ -14,5 +14,8 @@ from tools.cuda.analysis import Unit
 from tools.cuda.rewrite import rewrite_unit
 from tools.cuda.to_host import HostRewriter
 from tools.files import read
+from tools.package_module import package_module
 
-__all__ = ["HostRewriter", "LaneRead", "Mistake", "Race", "Unit", "parse", "read", "rewrite_unit"]
+cxx = package_module("base/compiler").cxx  # without cuffi.base, which imports torch
+
+__all__ = ["HostRewriter", "LaneRead", "Mistake", "Race", "Unit", "cxx", "parse", "read", "rewrite_unit"]

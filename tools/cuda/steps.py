@@ -46,6 +46,8 @@ def _names(file: Rewriter, function: Function) -> dict[str, _Variable]:
             (k for k in range(first, i) if tokens[k].text in (";", "{", "}", "(", ",")), default=first
         )
         for j in range(i + 1, min(i + 12, last - 1)):
+            if tokens[j].text == ")":  # of a cast: what follows is no name of volatile memory
+                break
             if tokens[j].kind == "name" and tokens[j + 1].text in _ENDS:
                 words = {t.text for t in tokens[begin:j]}
                 if words & {"*", "__shared__"}:

@@ -132,7 +132,8 @@ def test_a_program_runs_right_and_its_race_is_told(tmp_path):
 def test_memory_that_no_block_shares_is_left_alone():
     texts, problems, _ = rewrite_unit(
         Unit(
-            "__global__ void k(volatile int* flag, int* y) { int n = 0; while (*flag == 0) ++n; *y = n; }",
+            "__global__ void k(volatile int* flag, int* y) { int n = 0; while (*flag == 0) ++n; *y = n; }\n"
+            "__global__ void c(int* y) { __shared__ int f; *(volatile int*)(&f) = 1; f = *y; }",
             "x.cu",
         ),
         HostRewriter,
