@@ -159,12 +159,11 @@ class _Inline:
         if not (alone and kernel_build.compiles(backends, has_gpu)):
             recipe = self._recipe(*settings_for("load_inline", arch, backends, sanitized))
             return recipe, recipe.built()
-        by_make = None
-        if toolkit.find_nvcc() and kernel_build.chosen() != "nvrtc":
+        by_make, recipe = None, self._by_nvrtc(arch, backends)
+        if not recipe.is_built() and toolkit.find_nvcc() and kernel_build.chosen() != "nvrtc":
             by_make = self._recipe(*settings_for("load_inline", arch, backends, sanitized))
             if by_make.is_built():  # because NVRTC could not
                 return by_make, by_make.built()
-        recipe = self._by_nvrtc(arch, backends)
         try:
             return recipe, recipe.built()
         except (kernel_build.NeedsNvcc, kernel_build.NvrtcFailed) as why:

@@ -176,18 +176,20 @@ def candidates() -> list[Path]:
     """The libraries that there are: the one that is named, torch's, and a toolkit's."""
     if named := os.environ.get(VARIABLE, "").strip():
         return [Path(named)]
+    return list(_searched(tuple(sys.path), os.environ.get("CUDA_HOME", ""), toolkit.find_nvcc()))
+
+
+@functools.cache
+def _searched(places: tuple[str, ...], cuda_home: str, nvcc: str) -> tuple[Path, ...]:
+    """The libraries in these places, which are asked once."""
     found = _matching(PATTERNS)
-    nvcc = toolkit.find_nvcc()
-    homes = [
-        os.environ.get("CUDA_HOME", ""),
-        os.path.dirname(os.path.dirname(os.path.realpath(nvcc))) if nvcc else "",
-    ]
+    homes = [cuda_home, os.path.dirname(os.path.dirname(os.path.realpath(nvcc))) if nvcc else ""]
     for home in dict.fromkeys([*filter(None, homes), "/usr/local/cuda"]):
         found += sorted(
             p for kind in ("lib64", "lib", "targets/*/lib") for p in Path(home).glob(f"{kind}/libnvrtc.so*")
         )
     wanted = [p for p in found if re.search(r"libnvrtc(-\w+)?\.so", p.name) and ".alt." not in p.name]
-    return list(dict.fromkeys(p for p in wanted if "builtins" not in p.name))
+    return tuple(dict.fromkeys(p for p in wanted if "builtins" not in p.name))
 
 
 @functools.cache

@@ -1,5 +1,6 @@
 """A recipe: the sources and settings of a build, and the key of its cache entry."""
 
+import functools
 import hashlib
 import keyword
 import os
@@ -69,6 +70,7 @@ class Recipe:
     shown: Callable[[str, Path], str] = lambda text, sources: text
     kernels: Kernels | None = None
 
+    @functools.cached_property
     def key(self) -> str:
         """The digest of everything that decides the content of the libraries."""
         what = [str(self.layer), self.kernels and self.kernels.identity()]
@@ -76,12 +78,12 @@ class Recipe:
 
     def is_built(self) -> bool:
         """Does the cache have it?"""
-        return Entry(self.name, self.key(), self.layer).is_complete()
+        return Entry(self.name, self.key, self.layer).is_complete()
 
     def built(self) -> Entry:
         """The cache entry, which is built now if it does not exist. Then this process can call what it has."""
         call_extension.ensure(self.settings)
-        entry = Entry(self.name, self.key(), self.layer)
+        entry = Entry(self.name, self.key, self.layer)
         if not entry.is_complete():
             with Progress(self.name) as progress:
                 entry.make(
