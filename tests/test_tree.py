@@ -71,6 +71,8 @@ def test_imports_point_one_way():
 OF_TYPES = ("cuffi/nets/stock/", "cuffi/nets/forks/", "cuffi/caffe_layers/layers/")
 # Modules that no test imports and that have no mirror, and the tests of what they do.
 TESTED_IN = {
+    "tools/cuda/ptx/converting.py": "tools/cuda/ptx/test_translate.py",
+    "tools/cuda/ptx/votes.py": "tools/cuda/ptx/test_translate.py",
     "cuffi/base/console.py": "tools/test_console.py",
     "cuffi/caffe_layers/make/verify_target.py": "caffe_layers/verify/test_verify.py",
     "cuffi/caffe_layers/port/calls.py": "caffe_layers/port/test_plan.py",

@@ -206,7 +206,21 @@ COMMANDS = {
         "cuffi judge kernels.cu",
         "judge",
         needs="judge",
-        flags=("--reference", "--json", "--annotate", "--resident", "--jobs", "--lines", "--sarif", "--seconds", "--megabytes", "--blocks"),
+        flags=(
+            "--reference",
+            "--json",
+            "--annotate",
+            "--resident",
+            "--jobs",
+            "--lines",
+            flags=(
+                *("--sarif"),
+                *(),
+            ),
+            "--seconds",
+            "--megabytes",
+            "--blocks",
+        ),
     ),
     "run": Command(
         "run a CUDA program on the processor or the GPU",

@@ -39,8 +39,19 @@ CAST_LOWER: int
 CAST_FLOAT32: int
 CAST_NONE: int
 MOST_PARAMETERS: int
+# The steps of a launcher that is data (kernels.py): their names by number, and where values lie.
+OPERATIONS: tuple[str, ...]
+MOST_REGISTERS: int
+MOST_LOCAL: int
+DATA_AT: int
+LOCAL_AT: int
 
 def configure(values: dict[str, Any], /) -> None: ...
+def images(*arguments) -> Any: ...
+def program(*arguments) -> Any: ...
+def compute(program, words, /) -> Any: ...
+def kernels_error() -> str: ...
+def driver(path, /) -> Any: ...
 
 class Plan:
     def __init__(

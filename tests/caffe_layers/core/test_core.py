@@ -197,7 +197,8 @@ EXPECTED = {
     "label_map": "1 1 1 a1b21a2b1A2B, 1 1 1 a1b21a2b1A2B, 1 1 1 a11a1B, "
     f"{TWICE}a twice {TWICE}1 twice {TWICE}1 twice a11a1A, ",
     "cuda_errors": "cudaSuccess: no error, cudaErrorInvalidValue: invalid argument, cudaErrorMemoryAllocation: "
-    "out of memory, cudaErrorInvalidConfiguration: invalid configuration argument, unrecognized error code: unrecognized error code, ",
+    "out of memory, cudaErrorInvalidConfiguration: invalid configuration argument, "
+    "unrecognized error code: unrecognized error code, ",
     # device, count, threads of a block; version; threads of a block and of a warp; processors beside cores
     "cuda_device": "0 host backend 0 1 1024 9 0 1024 32 0 0 cudaSuccess cudaErrorInvalidDevice",
     "cuda_memory": "1 16843009 0 4 default",

@@ -11,7 +11,7 @@ from .text import PtxError, read_ptx
 from .writer import NS, Writer
 
 # Each fills the table of families.
-ROOMS = (arithmetic, bits, conversions, copies, loads, matrices, moves, warps)
+ROOMS = (arithmetic, bits, converting, copies, loads, matrices, moves, votes)
 # The unsigned type of a register by its constraint.
 SIZES = {"h": "u16", "r": "u32", "l": "u64", "q": "b128", "f": "u32", "d": "u64", "n": "u64", "b": "u16"}
 # A constraint, and the expression: here anything that stands for it.
