@@ -213,10 +213,7 @@ COMMANDS = {
             "--resident",
             "--jobs",
             "--lines",
-            flags=(
-                *("--sarif"),
-                *(),
-            ),
+            "--sarif",
             "--seconds",
             "--megabytes",
             "--blocks",
