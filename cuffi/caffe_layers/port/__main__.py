@@ -225,6 +225,7 @@ def main() -> int:
     options.types = [name for word in options.types for name in word.split()]
     try:
         options.settings, _ = from_environment([f"LAYERS_DIR={options.layers_dir}"])
+        options.settings.cxx  # noqa: B018 (refused before anything is written, if there is none)
         options.layers_dir = Path(options.settings.layers_dir)
         if not options.caffe or not options.types:
             raise Refused(
