@@ -10,8 +10,8 @@ __global__ void k(int* a, int* b) {{
   __syncthreads();
   if (threadIdx.x || atomicAdd(b, 1) != 1) return;
   __threadfence();
-  for (int i = 0; i < 64; i++)
-    b[1] += a[i];
+  for (int i = 0; i < 64; i++) b[1] +=
+    a[i];
 }}
 int main() {{
   int *a, *b;

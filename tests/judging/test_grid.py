@@ -52,8 +52,8 @@ __global__ void k(int* a, int* b) {{
     __threadfence();
   }}
   __syncthreads();
-
-  b[i] = a[n - 1 - i];
+  b[i] =
+    a[n - 1 - i];
 }}
 int main() {{
   int *a, *b;
