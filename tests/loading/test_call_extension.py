@@ -72,13 +72,14 @@ def cache_of(shared_folder):
 
 
 def files_in(place: Path) -> dict[str, tuple]:
-    """All that lies there, without the bytecode that importing a package writes."""
+    """All that lies there, without the bytecode that importing a package writes. A folder's own time is not compared:
+    bytecode changes it, and whatever else appears in it is listed itself."""
     found = {}
     for path in place.rglob("*"):
         if "__pycache__" not in path.parts or edge.INSTALLED in path.parts or "tools" in path.parts:
             status = path.lstat()
             found[str(path.relative_to(place))] = (
-                status.st_mtime_ns,
+                0 if path.is_dir() else status.st_mtime_ns,
                 status.st_ino,
                 stat.S_IMODE(status.st_mode),
             )
