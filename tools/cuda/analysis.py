@@ -17,12 +17,8 @@ from typing import NamedTuple
 
 from .across import foreign_functions
 from .alone import (
-    ATOMIC,
     ATOMIC_VALUE,
-    IDENTITY,
-    IN_WARPS,
     LOOPS,
-    MEETS,
     WAITING_LOOP,
     asks_as_itself,
     is_known,
@@ -35,6 +31,7 @@ from .conditions import HOST_BUILD
 from .expanding import Meeting
 from .launches import Launch
 from .lexer import Lexed
+from .names import ASKS, ATOMIC, BARRIER, BLOCK, IN_WARPS, MEETS, SHARES, THREAD
 from .number_types import Types
 from .outline import Function, Parameter
 from .reasons import Reason
@@ -46,13 +43,6 @@ from .unit_names import UnitNames
 # do so (include/host/cuda_launch.h).
 RANGE_LOOPS = {"CUDA_KERNEL_LOOP": "CUDA_KERNEL_RANGE", "CUDA_2D_KERNEL_LOOP": "CUDA_2D_KERNEL_RANGE"}
 
-# Names by which a thread finds its index, or works with other threads.
-THREAD_IDENTITY = re.compile(
-    r"(threadIdx|blockIdx|blockDim|gridDim|warpSize|lane_?id|warp_?id|clock(64)?|cooperative_groups|this_thread_block|this_grid"
-    r"|coalesced_threads|tiled_partition"
-    r"|__shared__|__syncthreads\w*|__syncwarp|__threadfence\w*|__shfl\w*|__ballot\w*|__any(_sync)?|__all(_sync)?"
-    r"|__activemask|__match_\w+|__reduce_\w+_sync|__nanosleep)\Z"
-)
 ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
 CHANGES = ASSIGNMENTS | {"++", "--"}
 # What a kernel's statements may have, by the field of Kernel.
@@ -223,7 +213,7 @@ class Unit:
     def meetings(self) -> dict[str, Meeting]:
         """The functions in which the lanes of a warp, or the threads of a block, meet."""
         found: dict[str, list[Meeting]] = {}
-        meets = self.leading_to({"__syncthreads", *IN_WARPS})
+        meets = self.leading_to({BARRIER, *IN_WARPS})
         for source in self.sources:
             for function in source.functions:
                 plain = "__device__" in function.words and not function.member and not function.is_kernel
@@ -234,7 +224,7 @@ class Unit:
     def _meets(self, reachable: set[str]) -> tuple[str, ...]:
         """The words by which code with these words may wait for another thread, or see which threads run."""
         words = reachable | self._loose
-        found = {word for word in words if MEETS.match(word)}
+        found = {word for word in words if MEETS.fullmatch(word)}
         found |= words & {WAITING_LOOP, *self._volatile, *self.foreign}
         found |= words & {ATOMIC_VALUE} if words & LOOPS else set()
         return tuple(sorted(found))
@@ -242,26 +232,26 @@ class Unit:
     def _asks(self, reachable: set[str]) -> tuple[str, ...]:
         """The words by which others than the kernel's own text ask for the thread."""
         called = self._loose | self.reachable(reachable & self._code)
-        asks = {word for word in called if IDENTITY.match(word)} | (reachable & self.foreign)
-        asks |= {word for word in reachable if IDENTITY.match(word) and word != "threadIdx"}
+        asks = {word for word in called if ASKS.fullmatch(word)} | (reachable & self.foreign)
+        asks |= {word for word in reachable if ASKS.fullmatch(word) and word != THREAD}
         return tuple(sorted(asks))
 
     def is_atomic(self, word: str) -> bool:
         """By its name; a function of the unit is known by its text."""
-        return bool(ATOMIC.match(word)) and word not in self.functions
+        return bool(ATOMIC.fullmatch(word)) and word not in self.functions
 
     def _words_of(self, source: Source, start: int, end: int) -> set[str]:
         return _words(source.lexed, start, end, self.functions)
 
     def _shares(self, reachable: set[str]) -> bool:
         """Are the threads not alike?"""
-        return any(THREAD_IDENTITY.match(word) for word in reachable) or bool(reachable & self.foreign)
+        return any(SHARES.fullmatch(word) for word in reachable) or bool(reachable & self.foreign)
 
     def _in_rows(self, reachable: set[str]) -> bool:
         """Does nobody see the order of blocks, and nothing but the kernel's own text ask for a thread or a block?"""
         elsewhere = self._loose | self.reachable(reachable & (self._code | set(self.macros)))
         seen = any(self.is_atomic(w) or w in ("__shared__", "printf") for w in reachable | self._loose)
-        return not seen and not elsewhere & {"threadIdx", "blockIdx"}
+        return not seen and not elsewhere & {THREAD, BLOCK}
 
     def _kernel(self, source: Source, function: Function) -> Kernel:
         launches = tuple(x for x in self._launches if x.kernel == function.name)
@@ -293,12 +283,10 @@ class Unit:
             carries="carries" in body.notes,
             uses_thread_identity=self._shares(reachable),
             meets=not knows_all or bool(meets_by),
-            in_phases=knows_all
-            and "__syncthreads" in own
-            and not self._meets(self.reachable(own - {"__syncthreads"})),
+            in_phases=knows_all and BARRIER in own and not self._meets(self.reachable(own - {BARRIER})),
             in_warps=knows_all
             and bool(own & IN_WARPS)
-            and not self._meets(self.reachable(own - {"__syncthreads", *IN_WARPS})),
+            and not self._meets(self.reachable(own - {BARRIER, *IN_WARPS})),
             asks_as_itself=not asks_by and asks_as_itself(source, function),
             in_rows=self._in_rows(called),
             writes_outside_loop="writes_outside_loop" in body.notes,

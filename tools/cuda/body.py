@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from .launches import parse
+from .names import INDEX
 from .outline import Function
 from .source import Source
 from .tokens import mask, position_from
 
 _HEAD = "void f()"
-IDENTITY = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 
 
 class Body:
@@ -74,7 +74,7 @@ def component(body: Body, node) -> str:
     """ "threadIdx.x" of `threadIdx . x` and the like; "" of other expressions."""
     if node.type == "field_expression":
         owner, name = node.child_by_field_name("argument"), node.child_by_field_name("field")
-        if owner.type == "identifier" and body.of(owner) in IDENTITY and name is not None:
+        if owner.type == "identifier" and body.of(owner) in INDEX and name is not None:
             return f"{body.of(owner)}.{body.of(name)}"
     return ""
 

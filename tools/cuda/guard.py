@@ -16,7 +16,8 @@ import re
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from .body import IDENTITY, Body, component, declarators, operands, plain, walk
+from .body import Body, component, declarators, operands, plain, walk
+from .names import BLOCK, INDEX, THREAD, WIDTH
 from .outline import Function
 from .reasons import Reason, Unclear, check
 from .source import Source
@@ -32,7 +33,7 @@ NUMBER = re.compile(r"[-+]?(0|[1-9]\d*)[uUlL]*\Z")
 SMALL = re.compile(r"[-+]?\d{1,6}\Z")
 NO_IF = "no `if` before all that it does"
 UNCLEAR = {"goto", "static", "__shared__"}
-DEPENDS_ON_X = {"threadIdx.x", "blockIdx.x"}
+DEPENDS_ON_X = {f"{THREAD}.x", f"{BLOCK}.x"}
 
 
 class Guard(NamedTuple):
@@ -66,9 +67,9 @@ def is_along(body: Body, node, axis: str, value=lambda node: node) -> bool:
         return False
     for product, other in ((left, right), (right, left)):
         factors = operands(without_casts(body, product))
-        if factors[1] == "*" and component(body, without_casts(body, value(other))) == f"threadIdx.{axis}":
+        if factors[1] == "*" and component(body, without_casts(body, value(other))) == f"{THREAD}.{axis}":
             found = {component(body, without_casts(body, factors[i])) for i in (0, 2)}
-            return found == {f"blockIdx.{axis}", f"blockDim.{axis}"}
+            return found == {f"{BLOCK}.{axis}", f"{WIDTH}.{axis}"}
     return False
 
 
@@ -115,7 +116,7 @@ class _Reader:
             if value is None or name.parent != declarator:
                 return False
             word, along = self.body.of(name), self._along(value)
-            if along is None or word in self.variables or word in IDENTITY:
+            if along is None or word in self.variables or word in INDEX:
                 return False
             self.variables[word] = _Variable(kind.replace("const", "").strip(), along)
         return True
@@ -215,7 +216,7 @@ def counts_along_x(source: Source, function: Function) -> bool:
         if asked := component(body, node):
             return asked not in DEPENDS_ON_X
         if node.type == "identifier":
-            return body.of(node) not in ("threadIdx", "blockIdx")
+            return body.of(node) not in (THREAD, BLOCK)
         return all(map(only_so, node.named_children))
 
     return not body.tree.has_error and only_so(body.root)

@@ -24,6 +24,7 @@ from typing import Any
 from .body import Body, walk
 from .guard import is_along_x
 from .kept import KeptVariables
+from .names import BARRIER
 from .outline import Function
 from .reasons import Reason, Unclear, check
 from .source import Source
@@ -32,7 +33,6 @@ from .uniform import Uniform
 from .unit_names import INTEGERS, UnitNames
 from .uses import LOOPS, Uses, Variable
 
-BARRIER = "__syncthreads"
 UNCLEAR = {"goto", "decltype", "typeof", "__typeof__", "caffe_t", "caffe_x"}
 JUMPS = {"return_statement", "break_statement", "continue_statement"}
 TYPES = {
@@ -43,7 +43,7 @@ TYPES = {
     "enum_specifier",
 }
 NO_BRACES = "a statement with a barrier, without braces"
-NO_BARRIER = " [[maybe_unused]] const auto __syncthreads = [](int, int) {};"
+NO_BARRIER = f" [[maybe_unused]] const auto {BARRIER} = [](int, int) {{}};"
 
 
 class Region:
@@ -79,7 +79,7 @@ class Phases:
         directives = (*source.lexed.directives, *source.lexed.conditions)
         inside = [d for d in directives if function.body < d.start < function.end]
         for d in inside:
-            is_unroll = d.word == "pragma" and d.tokens and d.tokens[0].text == "unroll"
+            is_unroll = d.word == "pragma" and [t.text for t in d.tokens[:1]] == ["unroll"]
             self._check(is_unroll, "a preprocessor line in the kernel", d.start)
         self.tokens, self.pragmas = source.lexed.tokens, [d.start for d in inside]
         head = self.tokens[

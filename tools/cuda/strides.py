@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from .body import IDENTITY, Body, component, operands, plain, walk
+from .body import Body, component, operands, plain, walk
 from .guard import is_along, without_casts
+from .names import GRID, INDEX, WIDTH
 from .outline import Function
 from .reasons import Reason, Unclear, check
 from .source import Source
@@ -84,8 +85,8 @@ class Strides:
         if sign != "*":
             return False
         return {component(self.body, self._value(part)) for part in (left, right)} == {
-            f"blockDim.{axis}",
-            f"gridDim.{axis}",
+            f"{WIDTH}.{axis}",
+            f"{GRID}.{axis}",
         }
 
     def _loop(self, node) -> _Loop | None:
@@ -168,7 +169,7 @@ class Strides:
         personal: list[Variable] = []
         for variable in self.uses.scopes:
             if variable.value is not None and variable.statement is not None:
-                named = any(component(self.body, n).split(".")[0] in IDENTITY for n in walk(variable.value))
+                named = any(component(self.body, n).split(".")[0] in INDEX for n in walk(variable.value))
                 others = [v for v in self.uses.variables(variable.value) if v in personal]
                 if (named or others) and not any(loop.variable == variable for loop in loops):
                     self._check(not variable.changes, f"{variable.name} is changed", variable.statement)
@@ -176,7 +177,7 @@ class Strides:
                     allowed.append(variable.value)
         guards = {n.id for guard in self._guards(loops) for n in walk(guard)}
         for node in walk(self.body.root):
-            asks = node.type == "identifier" and self.of(node) in IDENTITY
+            asks = node.type == "identifier" and self.of(node) in INDEX
             asks = asks or (node.type == "identifier" and self.uses.variable(node) in personal)
             if not asks or node.id in guards or node.start_byte in {v.start for v in personal}:
                 continue

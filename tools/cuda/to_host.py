@@ -29,16 +29,16 @@ import re
 import sys
 from typing import Any
 
-from .alone import IN_WARPS
 from .analysis import RANGE_LOOPS, Kernel, Unit
-from .branches import GPU_ONLY, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
+from .branches import NEWEST, NOT_ON_THE_HOST, Choice
 from .conditions import ARCH, HOST_BUILD, Directive
 from .conversions import of_function, of_macro, of_text
 from .expanding import expanded
 from .guard import counts_along_x, guard_of
 from .inlining import inlined
-from .lanes import LANES, calls_to_lanes, column
+from .lanes import calls_to_lanes, column
 from .launches import Launch
+from .names import GPU_ONLY, IN_WARPS, LANES, TEXTURES, TOLD
 from .outline import Function
 from .phases import phases_of
 from .reasons import Reason, Way
@@ -51,8 +51,6 @@ from .strides import strides_of
 from .tokens import macro_body, position_from
 from .warps import warps_of
 
-# The functions that need to know where they stand.
-PLACES = {"__syncthreads", "__activemask", "coalesced_threads"}
 EXTERN_CONSTANT = re.compile(r"\bextern\s[^;{}()]*\b__constant__\b([^;{}]*);")
 NO_HOST_MEANING = {
     "texture": "texture reference (CUDA 12 removed them too); read the memory through a pointer",
@@ -285,7 +283,7 @@ class HostRewriter(Rewriter):
                 shared(self, tokens, i, in_macro)
             elif word == "__constant__" and not in_macro:
                 constant(self, tokens, i, self.declared)
-            elif word in PLACES and [t.text for t in tokens[i + 1 : i + 3]] == ["(", ")"]:
+            elif word in TOLD and [t.text for t in tokens[i + 1 : i + 3]] == ["(", ")"]:
                 at = column(self, token, in_macro and word in LANES)
                 self.edit(tokens[i + 2].start, tokens[i + 2].start, f"__LINE__, {at}")
             elif word in COPIES and after == "(" and self.watched:
@@ -302,7 +300,7 @@ class HostRewriter(Rewriter):
                 self.edit(token.start, token.end, str(NEWEST))
             elif word == "texture" and after == "<" and before != "::":
                 self.gpu_only(token, NO_HOST_MEANING["texture"])
-            elif TEXTURE_FETCH.match(word) and after in ("(", "<") and before not in (".", "->", "::"):
+            elif TEXTURES.fullmatch(word) and after in ("(", "<") and before not in (".", "->", "::"):
                 self.gpu_only(token, NO_HOST_MEANING["fetch"])
             elif GPU_ONLY.fullmatch(word) and not any(f.name == word for f in self.source.functions):
                 self.gpu_only(token, NO_HOST_MEANING["gpu"].format(word))

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .alone import IN_WARPS
 from .body import walk
 from .kept import KeptVariables
+from .names import IN_WARPS, SHUFFLES, VOTES, WARP_BARRIER, WARP_SIZE
 from .outline import Function
 from .phases import JUMPS, TYPES, Phases, Region
 from .reasons import Reason, Unclear
@@ -26,13 +26,6 @@ from .uniform import Uniform
 from .unit_names import UnitNames
 from .uses import LOOPS
 
-SHUFFLES = {
-    "__shfl_sync": "warp_at",
-    "__shfl_up_sync": "warp_up",
-    "__shfl_down_sync": "warp_down",
-    "__shfl_xor_sync": "warp_xor",
-}
-VOTES = {"__ballot_sync": "{}", "__any_sync": "({} != 0)", "__all_sync": "(~{} == 0)"}
 FULL = {"0xffffffff", "~0", "-1", "4294967295"}
 MOST_SENT = 24  # of 8 KiB, on a stack of 640
 # What stands between a meeting and its statement: all is done once, and in any order.
@@ -92,7 +85,7 @@ class Warps(Phases):
         )
         full = not arguments or self._is_full(arguments[0])
         self._check(full, f"{name} with a mask that may not be of all lanes", call)
-        if name != "__syncwarp":
+        if name != WARP_BARRIER:
             known = len(arguments) >= 2 and self.uses.names.is_builtin(name)
             self._check(known, f"{name} of another form", call)
             self.sent[call.id] = len(self.sent)
@@ -174,7 +167,7 @@ class Warps(Phases):
             yield self._lane_region(beside, is_last)
 
     def _is_syncwarp(self, statement) -> bool:
-        return self.of(self.meetings[statement.id][0].named_children[0]) == "__syncwarp"
+        return self.of(self.meetings[statement.id][0].named_children[0]) == WARP_BARRIER
 
     def _lane_region(self, statements: list, is_last: bool, at: int | None = None) -> Region:
         region = Region(statements, is_last, at)
@@ -223,7 +216,7 @@ class Warps(Phases):
             return
         width = self.of(arguments[3]) if len(arguments) > 3 else "32"
         once = [v for v in self.uses.variables(arguments[2]) if v.statement is not None and not v.is_uniform]
-        if once or width not in ("32", "warpSize") or not self.uniform.is_same(arguments[2], warp=True):
+        if once or width not in ("32", WARP_SIZE) or not self.uniform.is_same(arguments[2], warp=True):
             return
         region.loop = f"const auto caffe_type_{number} = {region.loop}"
         region.given.append(("return ::cuda_host::Type<decltype({})>();", arguments[1]))
