@@ -70,13 +70,13 @@ def volatile_names(source: Source) -> set[str]:
 
 def waits(
     tokens: list[Token], partner: dict[int, int], first: int, last: int, own: Collection[str]
-) -> set[str]:
-    """WAITING_LOOP if one of these tokens begins an empty loop, ATOMIC_VALUE if an atomic's value is used.
+) -> dict[str, int]:
+    """WAITING_LOOP if one of these tokens begins an empty loop, ATOMIC_VALUE if an atomic's value is used: the first.
 
     Args:
         own: the unit's functions. What these do is known by their text, and not by a name with "atomic" in it.
     """
-    found = set()
+    found: dict[str, int] = {}
     for i in range(first, last):
         word, after = tokens[i].text, tokens[i + 1].text if i + 1 < last else ""
         if word in ("while", "for") and after == "(":
@@ -85,7 +85,7 @@ def waits(
                 i > first and tokens[i - 1].text == "}" and tokens[partner.get(i - 1, 0) - 1].text == "do"
             )
             if not ends_do and close + 1 < last and tokens[close + 1].text == ";":
-                found.add(WAITING_LOOP)
+                found.setdefault(WAITING_LOOP, i)
         elif tokens[i].kind == "name" and ATOMIC.fullmatch(word) and word not in own and after in ("(", "<"):
             before = tokens[i - 1].text if i > first else ""
             if before == ")":  # of `if (...)`, or a cast
@@ -95,7 +95,7 @@ def waits(
             else:
                 begins = before in (";", "{", "}", "else")
             if not begins:
-                found.add(ATOMIC_VALUE)
+                found.setdefault(ATOMIC_VALUE, i)
     return found
 
 

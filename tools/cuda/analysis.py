@@ -128,7 +128,7 @@ class Unit:
         self._loose = self.reachable(loose)
         # What another file defines may ask for its thread, and wait for others.
         self.foreign = foreign_functions(self.sources)
-        self._volatile = {name for source in self.sources for name in volatile_names(source)}
+        self.volatile = {name for source in self.sources for name in volatile_names(source)}
         self.unread = [reason for source in self.sources for reason in self._unread(source)]
 
     @functools.cached_property
@@ -173,6 +173,21 @@ class Unit:
                     seen.add(word)
                     todo.append(word)
         return seen
+
+    def way_to(self, words: Collection[str], wanted: str) -> list[str]:
+        """One of these words, what it names, and so on to the wanted one; [] if none leads there."""
+        before: dict[str, str] = dict.fromkeys(sorted(words), "")
+        todo = list(before)
+        for word in todo:
+            if word == wanted:
+                way = [word]
+                while before[way[0]]:
+                    way.insert(0, before[way[0]])
+                return way
+            new = sorted(self._words.get(word, set()) - before.keys())
+            before.update(dict.fromkeys(new, word))
+            todo += new
+        return []
 
     def leading_to(self, words: Collection[str]) -> set[str]:
         """The words from which one of these is reachable, and these."""
@@ -225,7 +240,7 @@ class Unit:
         """The words by which code with these words may wait for another thread, or see which threads run."""
         words = reachable | self._loose
         found = {word for word in words if MEETS.fullmatch(word)}
-        found |= words & {WAITING_LOOP, *self._volatile, *self.foreign}
+        found |= words & {WAITING_LOOP, *self.volatile, *self.foreign}
         found |= words & {ATOMIC_VALUE} if words & LOOPS else set()
         return tuple(sorted(found))
 
@@ -304,7 +319,7 @@ class Unit:
 def _words(lexed: Lexed, start: int, end: int, functions: Collection[str]) -> set[str]:
     first, last = position_from(lexed.tokens, start), position_from(lexed.tokens, end)
     words = {token.text for token in lexed.tokens[first:last] if token.kind == "name"}
-    return words | waits(lexed.tokens, lexed.partner, first, last, functions)
+    return words | waits(lexed.tokens, lexed.partner, first, last, functions).keys()
 
 
 def _words_by_name(sources: list[Source], functions: Collection[str]) -> dict[str, set[str]]:
@@ -319,12 +334,12 @@ def _words_by_name(sources: list[Source], functions: Collection[str]) -> dict[st
             for first, last in ranges:
                 tokens = source.lexed.tokens
                 words = {t.text for t in tokens[first:last] if t.kind == "name"}
-                words |= waits(tokens, source.lexed.partner, first, last, functions)
+                words |= waits(tokens, source.lexed.partner, first, last, functions).keys()
                 by_name.setdefault(name, set()).update(words)
         for macro in source.macros:
             body = macro_body(macro)
             words = {t.text for t in body if t.kind == "name"}
-            words |= waits(body, match_brackets(body), 0, len(body), functions)
+            words |= waits(body, match_brackets(body), 0, len(body), functions).keys()
             by_name.setdefault(macro.tokens[0].text, set()).update(words)
     return by_name
 

@@ -68,7 +68,7 @@ NAMES = (
         meets=True,
     ),
     Name(r"atomic(CAS|Exch)\w*|atomic_ref", "an atomic by which threads may wait", meets=True),
-    Name("volatile", "volatile memory, which another thread may change", meets=True),
+    Name("volatile", "memory that another thread may change", meets=True),
     Name("|".join(ASM), "inline PTX", meets=True),
     Name("wmma|mma_sync|(load|store)_matrix_sync", "matrices of a warp", meets=True),
     Name(r"__pipeline_\w+|memcpy_async|pipeline\w*|make_pipeline|(consumer|producer)_\w+", "a pipeline", meets=True),

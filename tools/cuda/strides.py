@@ -28,6 +28,7 @@ from .uses import LOOPS, Uses, Variable
 
 PURE = re.compile(r"(__ldg|min|max|abs|fabs|sqrt|exp|log|static_cast|reinterpret_cast)[fl]?\Z")
 UNCLEAR = {"goto", "decltype", "typeof", "printf", "__shared__", "caffe_range", "caffe_end_x", "caffe_end_y"}
+NO_LOOP = "no loop over the grid"
 
 
 class _Loop(NamedTuple):
@@ -60,7 +61,7 @@ class Strides:
         self.uses.constants |= {b for a, b in pairs if a in INTEGERS} - {p.name for p in function.parameters}
         self.uniform = Uniform(self.uses, set())
 
-    def _check(self, holds: bool, why: str = "no loop over the grid", at=None):
+    def _check(self, holds: bool, why: str = NO_LOOP, at=None):
         check(self.body, holds, why, at)
 
     def _value(self, node):

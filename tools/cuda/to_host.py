@@ -89,7 +89,7 @@ class HostRewriter(Rewriter):
         self.declared = {word for texts in declared for text in texts for word in re.findall(r"\w+", text)}
         self._answered: list[tuple[int, int]] = []  # the conditions of guards
         self._late: list[tuple[int, int, str]] = []  # edits that go behind others at their offset
-        self._by_warps: WarpsRewriter | None = None
+        self.warps: WarpsRewriter | None = None
         self._in_phases: set[int] = set()  # the bodies of kernels whose phases are loops
         self.ways: list[Way] = []
         kernels = {kernel.body: kernel for kernel in unit.kernels(source)}
@@ -97,10 +97,14 @@ class HostRewriter(Rewriter):
         for function in source.functions:
             if function.is_kernel:
                 self._kernel(unit, function, kernels[function.body, function.end])
+        self.is_over("how its threads run")
         for launch in source.launches:
             self._launch(launch)
+        self.is_over("launches")
         spinning_loops(self, unit)
+        self.is_over("loops that wait")
         calls_to_lanes(self, unit)
+        self.is_over("calls that ask which lanes are there")
         if self.watched:
             inlined(self, unit)
         for function in source.functions:
@@ -112,12 +116,14 @@ class HostRewriter(Rewriter):
             for edit in of_function(source, function, unit.types, in_loop):
                 if not any(first <= edit[0] and edit[1] <= last for first, last in answered):
                     self.edit(*edit)
+        self.is_over("conversions and shifts as on a GPU")
         in_step(self, unit)
         if any("asm" in own.text for own in unit.sources):
             # Most files have none, and a build starts this program for each.
             from .ptx.rewriting import AsmPass
 
             AsmPass(self, unit)
+        self.is_over("inline PTX, and threads in step")
         self._words(source.lexed.tokens, in_macro=False)
         for macro in source.macros:
             self._words(macro_body(macro), in_macro=True)
@@ -129,6 +135,7 @@ class HostRewriter(Rewriter):
             self._condition(condition)
         self._refuse_headers()
         self.edits += self._late
+        self.is_over("single words")
 
     def _refuse_headers(self):
         """Refuse headers that only a GPU's code can have."""
@@ -215,12 +222,12 @@ class HostRewriter(Rewriter):
         """What stands before a kernel's own text, if its warps are loops: the text of these. "" of others."""
         if not unit.used_by(self.source, function) & IN_WARPS:
             return ""
-        if self._by_warps is None:
-            self._by_warps = WarpsRewriter.of(unit, self.source)
+        if self.warps is None:
+            self.warps = WarpsRewriter.of(unit, self.source)
         number = self.source.functions.index(function)
-        text = self._by_warps.texts.get(number)
+        text = self.warps.texts.get(number)
         if not text:
-            reasons += self._by_warps.reasons.get(number, ())
+            reasons += self.warps.reasons.get(number, ())
             return ""
         line, path = self.source.lexed.position(function.body)[0], quoted(self.source.path)
         name = f'::cuda_host::run<::cuda_host::kWarps>("{function.name}", '
