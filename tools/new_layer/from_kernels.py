@@ -194,6 +194,7 @@ class _Maker:
             {f"CAFFE_{DTYPES[kind].upper()}": kind for kind in self.dtypes},
             self.kernel.name in self.file.cooperative,
             self.launches[0].line if self.launches else self.kernel.line,
+            self._geometry.asked,
         )
 
     def _symbols(self) -> dict[str, tuple[Symbol, int]]:
