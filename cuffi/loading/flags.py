@@ -10,15 +10,29 @@ STANDARD = re.compile(r"--?std[= ]?(?:c|gnu)\+\+(\d\w)\Z")
 STANDARDS = {"17": "17", "1z": "17", "20": "20", "2a": "20", "23": "23", "2b": "23"}
 # What both compilers choose themselves here: architectures, optimisation, debugging, warnings, libraries of CUDA.
 CHOSEN = re.compile(
-    r"-O\w*|-g\w*|-G|-W.*|-w|-m(64|arch=.*|tune=.*|avx\w*|fma|sse[\d.]*)|--?(arch|code|gencode|generate-code|gpu-architecture|gpu-code)"
-    r"(=.*)?|-(arch|code|gencode)=.*|--?(lineinfo|generate-line-info|use_fast_math|resource-usage|expt-.*|extended-lambda|rdc=.*|dc|dlto|x|c|v|t=?\d*"
-    r"|threads=?\d*|keep.*|maxrregcount=?\d*|Xptxas(=.*)?|Xcudafe(=.*)?|diag-suppress(=.*)?|ftz=.*|fmad=.*|prec-\w+=.*|default-stream=.*"
-    r"|cudart=?\w*|ccbin(=.*)?|compiler-bindir=.*|relocatable-device-code=.*|forward-unknown-to-host-compiler|ptxas-options=.*|std=c\+\+(0x|11|14|03|98))"
-    r"|-f(PIC|pic|PIE|no-.*|fast-math|visibility=.*|permissive|openmp-simd|rounding-math|strict-aliasing|inline\S*|unroll-loops)|-shared|-static\S*|-pthread|-pedantic|-s"
+    r"-O\w*|-g\w*|-G|-W.*|-w|-m(64|arch=.*|tune=.*|avx\w*|fma|sse[\d.]*)|-shared|-static\S*|-pthread|-pedantic|-s|-dc"
+    r"|-f(PIC|pic|PIE|no-.*|fast-math|visibility=.*|permissive|openmp-simd|rounding-math|strict-aliasing|inline\S*)"
+    r"|-f?unroll-loops|--?(arch|code|gencode|generate-code|gpu-architecture|gpu-code)(=.*)?"
+    r"|--?(lineinfo|generate-line-info|use_fast_math|resource-usage|expt-.*|extended-lambda|dlto|keep.*|default-stream=.*)"
+    r"|--?(rdc=.*|relocatable-device-code=.*|x|t=?\d*|threads=?\d*|maxrregcount=?\d*|ptxas-options=.*|Xptxas(=.*)?)"
+    r"|--?(Xcudafe(=.*)?|diag-suppress(=.*)?|ftz=.*|fmad=.*|prec-\w+=.*|cudart=?\w*|ccbin(=.*)?|compiler-bindir=.*)"
+    r"|--?(forward-unknown-to-host-compiler|std=c\+\+(0x|11|14|03|98))"
 )
 # Of these the value is the next word.
-WITH_VALUE = {"-arch", "-code", "-gencode", "--gpu-architecture", "--generate-code", "-Xptxas", "-Xcudafe", "-x", "-ccbin", "-maxrregcount",
-              "-diag-suppress", "-t", "--threads", "-cudart", "-o"}  # fmt: skip
+WITH_VALUE = {
+    *(
+        "-arch",
+        "-code",
+        "-gencode",
+        "--gpu-architecture",
+        "--generate-code",
+        "-Xptxas",
+        "-Xcudafe",
+        "-x",
+        "-ccbin",
+    ),
+    *("-maxrregcount", "-diag-suppress", "-t", "--threads", "-cudart", "-o"),
+}
 # The launcher stands for the first of them, and the processor has none of the others.
 OF_CUDA = re.compile(r"-l(cuda\w*|cu(blas|rand|fft|sparse|solver|dnn)\w*|npp\w*|nv\w*)")
 LIBRARY = re.compile(r"-l[\w.+-]+|-L.+|-Wl,.*|-Xlinker.*")
@@ -50,7 +64,12 @@ class Flags:
     def for_compiler(self) -> list[str]:
         """The options of g++ and clang++."""
         standard = [f"-std=c++{self.standard}"] * bool(self.standard)
-        return [*self.macros, *(f"-I{folder}" for folder in self.folders), *standard, *["-fopenmp"] * self.openmp]
+        return [
+            *self.macros,
+            *(f"-I{folder}" for folder in self.folders),
+            *standard,
+            *["-fopenmp"] * self.openmp,
+        ]
 
     def for_linker(self) -> list[str]:
         return [*self.libraries, *["-fopenmp"] * self.openmp]

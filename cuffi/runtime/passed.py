@@ -14,9 +14,7 @@ from ..base.errors import CaffeTypeError
 AXES = "xyzw"
 
 
-def in_order(
-    names: tuple[str, ...], arguments: tuple, named: dict, geometry: tuple[str, ...] = ()
-) -> tuple:
+def in_order(names: tuple[str, ...], arguments: tuple, named: dict, geometry: tuple[str, ...] = ()) -> tuple:
     """One value for each name, as far as the call has them. `geometry` are the names of grid and block.
 
     A kernel's float3 is three numbers of its launcher, which may be passed as one tuple. A struct is a number or a

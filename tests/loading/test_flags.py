@@ -8,7 +8,21 @@ from cuffi.loading.flags import Flags
 
 
 def test_what_counts():
-    words = ["-std=c++20", "-D", "N=3", "-DFAST", "-UX", "-I", "a", "-Ib/c", "-isystem", "d", "-lfoo", "-L", "e"]
+    words = [
+        "-std=c++20",
+        "-D",
+        "N=3",
+        "-DFAST",
+        "-UX",
+        "-I",
+        "a",
+        "-Ib/c",
+        "-isystem",
+        "d",
+        "-lfoo",
+        "-L",
+        "e",
+    ]
     flags = Flags(words)
     assert (flags.standard, flags.macros) == ("20", ["-DN=3", "-DFAST", "-UX"])
     assert [os.path.relpath(folder) for folder in flags.folders] == ["a", "b/c", "d"]
@@ -34,15 +48,15 @@ def test_openmp_by_way_of_nvcc(words):
 @pytest.mark.parametrize(
     "words",
     [
-        ["-O3", "-g", "-G", "-lineinfo", "--use_fast_math", "-Wall", "-Wno-unused", "-w", "-m64", "-march=native"],
-        ["-arch=sm_80", "-arch", "sm_80", "-gencode", "arch=compute_80,code=sm_80", "-gencode=arch=compute_70,code=sm_70"],
-        ["--gpu-architecture=sm_90", "--expt-relaxed-constexpr", "--extended-lambda", "-rdc=true", "--ptxas-options=-v"],
-        ["-Xptxas", "-v", "-x", "cu", "-std=c++11", "-std=c++14", "-std", "c++17", "-lcublas", "-lcudart", "-lnvToolsExt"],
-        ["-fPIC", "-pthread", "-ffast-math", "-o", "a.out", "-ccbin", "g++-11"],
+        "-O3 -g -G -lineinfo --use_fast_math -Wall -Wno-unused -w -m64 -march=native",
+        "-arch=sm_80 -arch sm_80 -gencode arch=compute_80,code=sm_80 -gencode=arch=compute_70,code=sm_70",
+        "--gpu-architecture=sm_90 --expt-relaxed-constexpr --extended-lambda -rdc=true --ptxas-options=-v",
+        "-Xptxas -v -x cu -std=c++11 -std=c++14 -std c++17 -lcublas -lcudart -lnvToolsExt",
+        "-fPIC -pthread -ffast-math -o a.out -ccbin g++-11",
     ],
-)  # fmt: skip
+)
 def test_what_the_toolkit_chooses(words):
-    flags = Flags(words)
+    flags = Flags(words.split())
     assert (flags.for_compiler(), flags.for_linker()) == (["-std=c++17"] * ("c++17" in words), [])
 
 

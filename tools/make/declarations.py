@@ -97,7 +97,7 @@ def add_comments(text: str, functions: dict[str, dict]) -> None:
     "elements": {tensor: dtypes}, from `x, y: float16` or `x, y: one of float32, int32`, only for the next function.
     "indices": {tensor: dtype}, from `label, other: int32 or int64`. They have one dtype, which C gets as
     `int label_dtype`.
-    "geometry": the grid and the block, from `grid, block_x, block_y, block_z: of the launch`, only for the next function.
+    "geometry": the grid and the block, from `grid, block_x, block_y, block_z: of the launch`, for the next function.
     """
     extents_of, null, alignments, elements, indices = {}, set(), {}, {}, {}
     geometry: set[str] = set()
