@@ -178,8 +178,11 @@ def _of_heads(unit: Unit, macros: Iterable[str]) -> dict[str, int]:
     if not any(f.head < d.start < f.body for f in kernels for d in asked):
         return {}
     defined = set(macros).union(*map(macros_defined, unit.sources))
-    words = {t.text for d in asked for t in d.tokens if t.kind == "name" and not t.text.startswith("_")}
-    return {word: int(word in defined) for word in words - {"defined", *HOST_BUILD, *VALUES}}
+    words = {t.text: d.start for d in reversed(asked) for t in d.tokens if t.kind == "name"}
+    # What the file defines below its first #if, as a guard against a second #include does, is not yet defined there.
+    below = {m.tokens[0].text for m in unit.main.macros if m.start > words.get(m.tokens[0].text, m.start)}
+    known = words.keys() - {"defined", *HOST_BUILD, *VALUES} - (below - set(macros))
+    return {word: int(word in defined) for word in known if not word.startswith("_")}
 
 
 def _reached(unit: Unit, others: list[Unit], function: Function) -> dict[Unit, set[str]]:
