@@ -96,7 +96,8 @@ def test_kernels_in_branches():
 )
 def test_an_if_in_the_head_of_a_kernel(before, names):
     """What the file defines below its first #if decides nothing above: a guard hides no kernel."""
-    text = f"{before}__global__ void k(\n#ifdef VALIDATE\n int* check,\n#endif\n float* x, int n) {{ *x = n; }}\n#endif\n"
+    head = "__global__ void k(\n#ifdef VALIDATE\n int* check,\n#endif\n float* x, int n)"
+    text = f"{before}{head} {{ *x = n; }}\n#endif\n"
     for macros in ((), ("VALIDATE",)):
         file = kernels_of(text, "x.cu", macros=macros)
         expected = ["check", "x", "n"] if macros else names
