@@ -45,8 +45,8 @@ C_TYPES = {
 # Types of elements that C does not have: a tensor's dtype, its elements in one of them, and what C's pointer points to.
 # Launchers of templates are not compiled for half types.
 COMPLEX = {
-    **dict.fromkeys(("cuComplex", "cuFloatComplex"), ("complex64", 1, "float")),
-    "cuDoubleComplex": ("complex128", 1, "double"),
+    **dict.fromkeys(("cuComplex", "cuFloatComplex", "cufftComplex"), ("complex64", 1, "float")),
+    **dict.fromkeys(("cuDoubleComplex", "cufftDoubleComplex"), ("complex128", 1, "double")),
 }
 HALVES = {
     **dict.fromkeys(("__half", "half"), ("float16", 1, "uint16_t")),
@@ -84,7 +84,10 @@ VECTORS = {
 # What is given by value in parts: the C type of a part, the number of parts, and the function that joins them.
 MADE_OF = {
     **{name: (C_TYPES[element][0], int(name[-1]), f"make_{name}") for name, element in VECTORS.items()},
-    **{name: ("double" if "Double" in name else "float", 2, f"make_{name}") for name in COMPLEX},
+    **{
+        name: ("double" if "Double" in name else "float", 2, f"make_{name.replace('cufft', 'cu')}")
+        for name in COMPLEX
+    },
     **dict.fromkeys(("__half2", "half2"), ("float", 2, "__floats2half2_rn")),
     **dict.fromkeys(("__nv_bfloat162", "nv_bfloat162"), ("float", 2, "__floats2bfloat162_rn")),
 }
