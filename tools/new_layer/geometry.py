@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ..cuda.launches import Launch
+from ..cuda.names import BLOCK, GRID, THREAD, WIDTH
 from ..cuda.tokens import LOOP
 from .host_code import WHOLE_WORDS, HostCode, HostOnly, Translation, cast, without_blanks
 from .kernel_launcher import Argument
@@ -22,8 +23,8 @@ C_NUMBERS = {
 }
 # A kernel's words for the second and third dimension of grid and block.
 FURTHER = {
-    "grid": re.compile(r"\b(blockIdx|gridDim)\s*\.\s*[yz]\b|\bCUDA_2D_KERNEL_LOOP\b"),
-    "block": re.compile(r"\b(threadIdx|blockDim)\s*\.\s*[yz]\b|\bCUDA_2D_KERNEL_LOOP\b"),
+    "grid": re.compile(rf"\b({BLOCK}|{GRID})\s*\.\s*[yz]\b|\bCUDA_2D_KERNEL_LOOP\b"),
+    "block": re.compile(rf"\b({THREAD}|{WIDTH})\s*\.\s*[yz]\b|\bCUDA_2D_KERNEL_LOOP\b"),
 }
 
 
