@@ -1,6 +1,7 @@
 """Find the arguments by which a call may convert a real number to an integer.
 
     f(x), where f takes an int   f(::cuda_host::gpu_into<int> = x)
+    object[x]                    object[::cuda_host::gpu_index = x]
     op(x), of an object          op(::cuda_host::gpu_into<::cuda_host::gpu_takes<decltype(op), 0>> = x)
 
 The files' own functions are known by their heads. Of several with one name, all that fit must take the same type there.
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .casts import Edit
-from .number_types import Signature, text_of
+from .number_types import Signature, text_of, type_at
 from .outline import skip_angles, split_commas
 from .sides import Sides, opening_angle
 
@@ -26,6 +27,23 @@ class Arguments(Sides):
                 yield from self._call(i)
             elif tokens[i].text == ")" and tokens[i + 1].text == "(":
                 yield from self._called(i)
+            elif tokens[i].text == "[" and self.names.types.has_whole_indices:
+                yield from self._index(i)
+
+    def _index(self, opening: int) -> Iterator[Edit]:
+        """`object[x]`, and not the size of an array."""
+        tokens, close = self.tokens, self.partner.get(opening)
+        if close is None or not self.ends_operand(opening - 1) or self.is_clear(opening + 1, close):
+            return
+        begin = self.statement(opening)
+        declared = type_at(tokens, self.partner, begin, opening)
+        if (
+            declared is not None
+            and tokens[declared[1]].text != "("
+            and "=" not in {t.text for t in tokens[begin:opening]}
+        ):
+            return
+        yield tokens[opening].end, tokens[opening].end, "::cuda_host::gpu_index = "
 
     def _call(self, at: int) -> Iterator[Edit]:
         """The arguments of a function of the files, or of an object that is called, where `at` is its name."""

@@ -48,6 +48,8 @@ class Assignments(Sides):
                 inside.append((self._kind(i), self.partner[i]))
                 if text == "{" and inside[-1][0] == "lambda":
                     results.append((self.partner[i], self._result_of_lambda(i)))
+                elif text == "{" and len(inside) > 1 and inside[-2][0] == "class":
+                    results.append((self.partner[i], self._result_of_member(i)))
             kind = inside[-1][0] if inside else ""
             if text == "=" and kind not in ("[", "enum"):
                 yield from self._assignment(i, in_macro)
@@ -65,8 +67,21 @@ class Assignments(Sides):
             ):
                 yield from self._direct(i)
 
+    def members(self) -> Iterator[Edit]:
+        """`int a = x;`, `int a{x};` of a class with these tokens as its body. What is static is constant."""
+        tokens, i = self.tokens, self.first
+        while i < self.last:
+            text, begin = tokens[i].text, self.statement(i)
+            if any(t.text in ("static", "constexpr") for t in tokens[begin:i]):
+                pass
+            elif text == "=":
+                yield from self._assignment(i, in_macro=False)
+            elif tokens[i].kind == "name" and tokens[i + 1].text == "{":
+                yield from self._direct(i)
+            i = self.partner.get(i, i) + 1 if text in ("(", "[", "{") else i + 1
+
     def _kind(self, opening: int) -> str:
-        """What these brackets are: of a lambda, of an enum, or only their sign."""
+        """What these brackets are: of a lambda, of a class, of an enum, or only their sign."""
         tokens = self.tokens
         if tokens[opening].text != "{":
             return tokens[opening].text
@@ -76,6 +91,8 @@ class Assignments(Sides):
         head = {t.text for t in tokens[at:opening]}
         if "enum" in head:
             return "enum"
+        if head & {"struct", "class", "union"} and tokens[opening - 1].text not in ("=", ")"):
+            return "class"
         if tokens[at].text == ")" and tokens[self.partner.get(at, at) - 1].text == "]":
             return "lambda"
         return "lambda" if tokens[at].text == "]" and at == opening - 1 else "{"
@@ -86,6 +103,15 @@ class Assignments(Sides):
             at -= 1
         text = text_of(tokens[at + 1 : opening])
         return text if tokens[at].text == "->" and self.names.types.may_be_whole(text) else None
+
+    def _result_of_member(self, opening: int) -> str | None:
+        """The result of a function of a class in a function."""
+        begin, close = self.statement(opening), opening - 1
+        while close > begin and self.tokens[close].text != ")":
+            close -= 1
+        name = self.partner.get(close, begin + 1) - 1
+        text = _before(self.tokens, begin, name) if name > begin else ""
+        return text if text and self.names.types.may_be_whole(text) else None
 
     def _target(self, sign: int, start: int, is_list: bool) -> str | None:
         """The type of the left side, as C++ finds it; None if nothing should be written."""
@@ -210,9 +236,7 @@ def result_of(source: Source, function: Function, types: Types) -> str | None:
     tokens = source.lexed.tokens
     at, head, body = (position_from(tokens, offset) for offset in (function.at, function.head, function.body))
     arrows = [i for i in range(at, body) if tokens[i].text == "->"]
-    if function.is_kernel or any(
-        t.text in ("struct", "class") for t in tokens[body : position_from(tokens, function.end)]
-    ):
+    if function.is_kernel:
         return None
     if arrows:
         text = text_of(tokens[arrows[-1] + 1 : body])

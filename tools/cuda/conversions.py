@@ -12,9 +12,10 @@ from .assignments import Assignments, result_of
 from .casts import Edit, casts
 from .conditions import Directive
 from .lexer import Lexed
-from .number_types import Names, Types
-from .outline import Function
+from .number_types import Names, Types, type_at, typenames, typenames_of_class
+from .outline import Function, parameters_after, split_commas
 from .shifts import shifts
+from .sides import Sides
 from .source import Source
 from .tokens import macro_body, match_brackets, position_from
 
@@ -43,6 +44,36 @@ def of_function(source: Source, function: Function, types: Types, in_loop: bool)
     yield from shifts(tokens, first, last)
     if function.member or function.scope:
         yield from _initialisers(source, function, names)
+
+
+def of_classes(source: Source, types: Types) -> Iterator[Edit]:
+    """The edits of what members begin with: `struct Cell { int a = x; };`."""
+    tokens, partner = source.lexed.tokens, source.lexed.partner
+    for opening, close in (one for ranges in source.classes.values() for one in ranges):
+        names = Names(types)
+        names.templates |= typenames_of_class(tokens, opening)
+        yield from Assignments(tokens, partner, opening + 1, close, names, EVERYWHERE).members()
+
+
+def of_heads(source: Source, types: Types) -> Iterator[Edit]:
+    """The edits of default arguments: `__device__ int f(int k = x)`."""
+    tokens, partner = source.lexed.tokens, source.lexed.partner
+    for first, last in source.declared:
+        words = {token.text for token in tokens[first:last]}
+        if "=" not in words or "__global__" in words or not words & (types.device_words | {"constexpr"}):
+            continue
+        names = Names(types)
+        names.templates |= set(typenames(tokens[first:last]))
+        begin, end = parameters_after(tokens, partner, source.name_of((first, last)), last)
+        sides = Sides(tokens, partner, begin, end, names, EVERYWHERE)
+        for a, b in split_commas(tokens, partner, begin, end):
+            sign = next((i for i in range(a, b) if tokens[i].text == "="), b)
+            found = type_at(tokens, partner, a, sign)
+            if found is None or sign == b or any(t.text == "*" for t in tokens[found[1] : sign]):
+                continue
+            if types.may_be_whole(found[0]) and not sides.is_clear(sign + 1, b):
+                place = tokens[sign].end
+                yield place, place, f" ::cuda_host::gpu_into<{found[0]}> ="
 
 
 def of_macro(macro: Directive, types: Types) -> Iterator[Edit]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -56,6 +57,12 @@ QUALIFIERS = {
     "extern",
 }
 QUALIFIERS |= {"__shared__", "__restrict__", "__restrict", "mutable", "struct", "enum", "class"}
+# C's functions beside which the host has no own: (what they take), of which some are integers.
+OF_C = {
+    name + end: (("int", "double") if name in ("jn", "yn") else ("double", "int"))
+    for name in ("ldexp", "scalbn", "jn", "yn")
+    for end in ("", "f")
+} | {name: ("double", "long") for name in ("scalbln", "scalblnf")}
 # Words that are neither a type nor a variable.
 KEYWORDS = {
     "return", "else", "do", "case", "if", "for", "while", "switch", "goto", "sizeof", "new", "delete", "throw", "using",
@@ -95,6 +102,7 @@ class Types:
         )  # names of types that may be integers, as a template's `typename T::index`
         self.signatures: dict[str, list[Signature]] = {}
         self.fields: dict[str, list[str]] = {}  # of plain structs
+        self.indices: set[str] = set()  # what operator[] of the files' classes takes
         self.classes = {name for source in sources for name in source.classes}
         self.no_numbers = REALS | self.classes | VECTORS.keys()
         self.in_conditions = _in_conditions(sources)
@@ -107,6 +115,8 @@ class Types:
         for source in sources:
             self._signatures(source)
             self._fields(source)
+        for name, takes in OF_C.items():
+            self.signatures.setdefault(name, [Signature(takes, (), (), frozenset(), False)])
 
     def is_for_devices(self, function: Function) -> bool:
         words = function.words
@@ -135,6 +145,12 @@ class Types:
         if "<" in text and "::" not in text.rpartition(">")[2]:
             return words[0].endswith("_t")  # std::make_unsigned_t<T>
         return words[-1] not in self.no_numbers
+
+    @functools.cached_property
+    def has_whole_indices(self) -> bool:
+        """Do objects take integers as an index, and no real numbers?"""
+        words = {word for text in self.indices for word in re.findall(r"\w+", text)}
+        return bool(self.indices) and not words & REALS
 
     def _uses(self, sources: list[Source]):
         macros = {
@@ -195,11 +211,13 @@ class Types:
             takes = tuple(p.type if p.type else p.name for p in parameters)
             head = tokens[first:name]
             inside = [a for ranges in source.classes.values() for a, b in ranges if a < first < b]
-            of_class = {name for a in inside for name in _typenames(tokens[_head(tokens, a) : a])}
+            of_class = {name for a in inside for name in typenames(tokens[_head(tokens, a) : a])}
             is_pack = "..." in {t.text for t in tokens[begin:end]}
             scope = (id(source), *inside) if inside else ()
             signature = Signature(takes, _template_names(head), scope, frozenset(of_class), is_pack)
             self.signatures.setdefault(tokens[name].text, []).append(signature)
+            if [t.text for t in tokens[name : name + 3]] == ["operator", "[", "]"] and takes:
+                self.indices.add(takes[0])
 
     def _fields(self, source: Source):
         tokens, partner = source.lexed.tokens, source.lexed.partner
@@ -282,11 +300,11 @@ class Names:
             return
         tokens, partner = source.lexed.tokens, source.lexed.partner
         head, body, end = (position_from(tokens, at) for at in (function.head, function.body, function.end))
-        self.templates |= set(_typenames(tokens[head:body]))
+        self.templates |= set(typenames(tokens[head:body]))
         for ranges in source.classes.values() if function.member or function.scope else ():
             for opening, close in ranges:
                 if opening < head < close or (function.scope and tokens[opening - 1].text == function.scope):
-                    self.templates |= set(_typenames(tokens[_head(tokens, opening) : opening]))
+                    self.templates |= typenames_of_class(tokens, opening)
         for parameter in function.parameters:
             self._declare(parameter.name, parameter.type)
         for name, text in declared(tokens, partner, body, end):
@@ -333,10 +351,14 @@ class Names:
         return True
 
 
-def _typenames(tokens: list[Token]) -> Iterator[str]:
+def typenames(tokens: list[Token]) -> Iterator[str]:
     for before, name in pairwise(tokens):
         if before.text in ("typename", "class") and name.kind == "name":
             yield name.text
+
+
+def typenames_of_class(tokens: list[Token], opening: int) -> set[str]:
+    return set(typenames(tokens[_head(tokens, opening) : opening]))
 
 
 def _head(tokens: list[Token], opening: int) -> int:

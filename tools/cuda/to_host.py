@@ -10,6 +10,7 @@ These are rewritten:
     static __shared__ T x;         __shared__ T x;
     __syncthreads()                __syncthreads(__LINE__, 5): its column, by which the launcher knows it
     asm("add.u32 %0, ..." : ...);  ({ ...; ::cuda_ptx::set(ptx0, ::cuda_ptx::add<...>(...)); ... }); (ptx/)
+    kernel's T* x                  x = ::cuda_host::gpu_parameter(x); before its threads run
     (int)x                         (int)(::cuda_host::GpuCast<int>)x (conversions.py)
     int i = x;                     int i = ::cuda_host::gpu_into<int> = x;
     x << n                         x << ::cuda_host::gpu_shift << n
@@ -27,13 +28,14 @@ from __future__ import annotations
 import os
 import re
 import sys
+from itertools import pairwise
 from typing import Any
 
 from .alone import IN_WARPS
 from .analysis import RANGE_LOOPS, Kernel, Unit
 from .branches import GPU_ONLY, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
 from .conditions import ARCH, HOST_BUILD, Directive
-from .conversions import of_function, of_macro, of_text
+from .conversions import of_classes, of_function, of_heads, of_macro, of_text
 from .expanding import expanded
 from .guard import counts_along_x, guard_of
 from .inlining import inlined
@@ -112,6 +114,8 @@ class HostRewriter(Rewriter):
             for edit in of_function(source, function, unit.types, in_loop):
                 if not any(first <= edit[0] and edit[1] <= last for first, last in answered):
                     self.edit(*edit)
+        for edit in (*of_classes(source, unit.types), *of_heads(source, unit.types)):
+            self.edit(*edit)
         in_step(self, unit)
         if any("asm" in own.text for own in unit.sources):
             # Most files have none, and a build starts this program for each.
@@ -144,6 +148,8 @@ class HostRewriter(Rewriter):
 
     def _kernel(self, unit: Unit, function: Function, kernel: Kernel):
         # With [=] and mutable each thread has its own copy of the parameters. A `return` ends only that thread.
+        if pointers := self._aligned_pointers(function):
+            self.edit(function.body + 1, function.body + 1, pointers)
         if kernel.mode == "kThreads" and not self.watched and (text := self._warps(unit, function)):
             self.edit(function.body + 1, function.body + 1, text)
             self.edit(function.end - 1, function.end - 1, "}); ")
@@ -162,6 +168,27 @@ class HostRewriter(Rewriter):
             for token in tokens[position_from(tokens, function.body) : position_from(tokens, function.end)]:
                 if token.text in RANGE_LOOPS:
                     self.edit(token.start, token.end, RANGE_LOOPS[token.text])
+
+    def _aligned_pointers(self, function: Function) -> str:
+        """Statements that note which pointers are not aligned for their type. One that the kernel casts is left alone:
+        it may be an array of something smaller."""
+        tokens = self.source.lexed.tokens
+        first, last = (position_from(tokens, at) for at in (function.body + 1, function.end))
+        cast = {t.text for before, t in pairwise(tokens[first:last]) if before.text == ")"}
+        cast |= {
+            t.text
+            for i in range(first, last)
+            if tokens[i].text == "reinterpret_cast"
+            for t in tokens[i : i + 12]
+        }
+        names = [
+            p.name
+            for p in function.parameters
+            if p.name not in cast
+            and re.search(r"\*(\s*(__restrict__|__restrict|volatile))*\s*\Z", p.type)
+            and not re.search(r"[(&]|\*.*\*|\b(void|char|uchar|bool|u?int8_t)\b", p.type)
+        ]
+        return "".join(f" {name} = ::cuda_host::gpu_parameter({name});" for name in names)
 
     def _mode(self, unit: Unit, function: Function, kernel: Kernel) -> tuple[str, str, str]:
         """How the threads run, the parameters of the body, and its end. Makes the edits within the body."""
