@@ -7,7 +7,7 @@
 //   k += x               k += ::cuda_host::gpu_onto<int> = x
 //   (float4*)p           (float4*)(::cuda_host::GpuPointer<float4*>)p
 //   a << n, a <<= n      a << ::cuda_host::gpu_shift << n, a <<= ::cuda_host::gpu_by<int> = n
-//   object[x]            object[::cuda_host::gpu_index = x]
+//   object[x]            object[::cuda_host::gpu_whole = x]
 //
 // All keep the precedence of what they stand in, and leave types other than numbers alone. In cuda_host::in_loop they have
 // no branch, for loops that g++ vectorises.
@@ -77,15 +77,18 @@ constexpr bool is_ruled = is_whole<gpu_plain<To>> && is_real<gpu_plain<From>>;
 struct WithBranch {
   static constexpr int whole(float real) {
     int near = static_cast<int>(real);
-    if (__builtin_expect(near == std::numeric_limits<int>::min(), 0))
-      near = real > 0 ? std::numeric_limits<int>::max() : real == real ? near : 0;
+    using Limits = std::numeric_limits<int>;
+    // No `near` there: g++ makes trunc(real) of float(near).
+    if (__builtin_expect(near == Limits::min(), 0))
+      near = real > 0 ? Limits::max() : real == real ? Limits::min() : 0;
     return near;
   }
 };
 // Right too where the compiler knows the number: it then converts as a GPU does, and not as x86.
 struct WithoutBranch {
   static constexpr int whole(float real) {
-    const int near = real >= 2147483648.0f ? std::numeric_limits<int>::max() : static_cast<int>(real);
+    const float fits = real < -2147483648.0f ? -2147483648.0f : real;
+    const int near = fits >= 2147483648.0f ? std::numeric_limits<int>::max() : static_cast<int>(fits);
     return near & -static_cast<int>(real == real);
   }
 };
@@ -347,25 +350,44 @@ CAFFE_HOST_THROUGH To& operator>>=(To& to, Bits<Amount> bits) {
   return to = static_cast<gpu_plain<To>>(shifted_right(+static_cast<gpu_plain<To>>(to), bits.amount));
 }
 
-// The index in object[x]: of a real number whatever integer the operator takes.
+// What overloaded functions, or the operator of object[x], take: of a real number whatever integer that is.
 template <typename Real>
-struct Index {
+struct Whole {
   Real x;
   template <typename To, std::enable_if_t<is_whole<To>, int> = 0>
   CAFFE_HOST_THROUGH operator To() const {
     return cast<To, WithBranch>(x);
   }
 };
-struct AsIndex {
+struct AsWhole {
   template <typename From>
   CAFFE_HOST_THROUGH decltype(auto) operator=(From&& x) const {
     if constexpr (is_real<gpu_plain<From>>)
-      return Index<real_of<gpu_plain<From>>>{static_cast<real_of<gpu_plain<From>>>(x)};
+      return Whole<real_of<gpu_plain<From>>>{static_cast<real_of<gpu_plain<From>>>(x)};
     else
       return static_cast<From&&>(x);
   }
 };
-inline constexpr AsIndex gpu_index{};
+inline constexpr AsWhole gpu_whole{};
+// The same, unless the call has a function for a real number. `Call` makes it.
+struct AnyReal {
+  template <typename To, std::enable_if_t<std::is_floating_point<To>::value, int> = 0>
+  operator To() const;
+};
+template <typename Call>
+struct WholeUnless {
+  template <typename From>
+  CAFFE_HOST_THROUGH decltype(auto) operator=(From&& x) const {
+    if constexpr (std::is_invocable<Call, AnyReal>::value)
+      return static_cast<From&&>(x);
+    else
+      return gpu_whole = static_cast<From&&>(x);
+  }
+};
+template <typename Call>
+CAFFE_HOST_THROUGH WholeUnless<Call> gpu_whole_unless(const Call&) {
+  return {};
+}
 
 #define CAFFE_HOST_CONVERSIONS(Way)                                                  \
   template <typename To>                                                             \

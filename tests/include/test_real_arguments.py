@@ -140,6 +140,25 @@ __device__ int after_a_struct(double v) { struct Local { int a; __device__ float
   return l.twice() == 2.5f ? v : l.a; }
 __device__ unsigned after_a_lambda(double v) {
   auto f = [](float y) { return y * 0.5f; }; return f(3.f) == 1.5f ? v : 0; }
+struct Base { int b; __device__ Base(int k) : b(k) {} };
+struct Derived : Base { __device__ Derived(float x) : Base(x) {} };
+struct Made { int a; __device__ Made(int k) : a(k) {} __device__ Made(double x, int) : Made(x) {} };
+template <typename T> struct Three { T x, y, z; };
+template <typename T> __device__ Three<T> three(float a) { return {a, a, a}; }
+struct Pair { int a; unsigned b; };
+__device__ Pair paired(double a) { return {a, a}; }
+__device__ int2 of_vector(double a) { return {a, a}; }
+__device__ int over(int a, int b) { return a / 2 + b; }
+__device__ int over(long long a, const char*) { return a > 5 ? 5 : 6; }
+__device__ int chosen(int a, int* p) { return a; }
+__device__ int chosen(double a, float b) { return a > 0 ? 99 : 98; }
+__device__ decltype(1) of_decltype(double v) { return v; }
+#define TO_INT(v) int(v)
+#define SET(to, v) to = v
+#define DECLARE(type, name, v) type name = v
+#define RETURN(v) return v
+typedef int& Slot;
+__device__ int by_macro(double v) { RETURN(v); }
 __device__ int in_a_struct(double v) {
   struct Local { double a; __device__ int whole() { return a; } }; return Local{v}.whole(); }
 """
@@ -175,6 +194,23 @@ OF_CLASSES = {
     "of_any(1ull)": "0xffffffffffffffffull",
     "after_a_struct(x)": "(int)(double)x",
     "after_a_lambda(x)": "(unsigned)(double)x",
+    "Derived((float)x).b": "(int)(float)x",
+    "Made(x, 1).a": "(int)(double)x",
+    "[&] { int k = x; return (double)(float)k; }()": "[&] { volatile int k = x; return (double)(float)k; }()",
+    "((double)(int)x / 2.5f)": "[&] { volatile int k = x; return (double)k / 2.5f; }()",
+    "three<int>((float)x).y": "(int)(float)x",
+    "paired(x).b": "(unsigned)(double)x",
+    "of_vector(x).y": "(int)(double)x",
+    "over(x, 3)": "over((int)x, 3)",
+    'over(x, "s")': 'over((long long)x, "s")',
+    "[&] { int q = 0; return chosen(x, &q); }()": "(int)x",
+    "chosen(3e9f, 1.f)": "99",
+    "of_decltype(x)": "(int)(double)x",
+    "[&] { int k = 0; SET(k, x); return k + TO_INT(x) / 2; }()": "[&] { return (int)x + (int)x / 2; }()",
+    "[&] { DECLARE(int, k, x); DECLARE(float, j, 2.5f); return k / j; }()": "((int)x / 2.5f)",
+    "by_macro(x)": "(int)(double)x",
+    "[&] { struct L { int v; L(double q) : v(q) {} } l(x); return l.v; }()": "(int)(double)x",
+    "[&] { int k = 1; Slot s = k; s += 2; return k; }()": "3",
     "in_a_struct(x)": "(int)(double)x",
 }  # fmt: skip
 

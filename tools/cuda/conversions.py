@@ -17,7 +17,7 @@ from .outline import Function, parameters_after, split_commas
 from .shifts import shifts
 from .sides import Sides
 from .source import Source
-from .tokens import macro_body, match_brackets, position_from
+from .tokens import macro_body, macro_parameters, match_brackets, position_from
 
 EVERYWHERE, IN_LOOP = "::cuda_host::", "::cuda_host::in_loop::"
 
@@ -84,7 +84,10 @@ def of_macro(macro: Directive, types: Types) -> Iterator[Edit]:
     partner, names = match_brackets(body), Names(types)
     names.templates |= types.types_of_macro(macro)
     yield from casts(body, partner, 0, len(body), names)
-    yield from Assignments(body, partner, 0, len(body), names, EVERYWHERE).edits(None, in_macro=True)
+    assignments = Assignments(body, partner, 0, len(body), names, EVERYWHERE)
+    assignments.is_statement = types.is_statement(macro)
+    assignments.given_types = frozenset(n for n in macro_parameters(macro) if types.are_types(macro, n))
+    yield from assignments.edits(None, in_macro=True)
     yield from shifts(body, 0, len(body))
 
 
@@ -126,6 +129,7 @@ def _initialisers(source: Source, function: Function, names: Names) -> Iterator[
         }
     while at < body and tokens[at].text != ":":
         at = partner.get(at, at) + 1 if tokens[at].text == "(" else at + 1
+    done = set[int]()
     for i in range(at, body - 1):
         if (
             tokens[i].text in members
@@ -135,8 +139,13 @@ def _initialisers(source: Source, function: Function, names: Names) -> Iterator[
             close = partner.get(i + 1, i + 2)
             if close > i + 2 and not names.are_whole(tokens[i + 2 : close]):
                 place = tokens[i + 1].end
+                done.add(tokens[i + 2].start)
                 yield (
                     place,
                     place,
                     f"::cuda_host::gpu_into<::cuda_host::gpu_plain<decltype({tokens[i].text})>> = ",
                 )
+    if at < body:  # of bases, and what members' values call
+        for edit in Arguments(tokens, partner, at + 1, body, names, EVERYWHERE).edits():
+            if edit[0] not in done:
+                yield edit
