@@ -87,9 +87,16 @@ struct WithBranch {
 // Right too where the compiler knows the number: it then converts as a GPU does, and not as x86.
 struct WithoutBranch {
   static constexpr int whole(float real) {
-    const float fits = real < -2147483648.0f ? -2147483648.0f : real;
-    const int near = fits >= 2147483648.0f ? std::numeric_limits<int>::max() : static_cast<int>(fits);
-    return near & -static_cast<int>(real == real);
+    const int near = real >= 2147483648.0f ? std::numeric_limits<int>::max() : static_cast<int>(real);
+    return near & -static_cast<int>(is_known(real));
+  }
+  // Not NaN. Where g++ 13 knows that by ranges, float(near) would be trunc(real).
+  static constexpr bool is_known(float real) {
+#if defined(__GNUC__) && __GNUC__ >= 13 && !defined(__clang__)
+    return (__builtin_bit_cast(int, real) & 0x7fffffff) <= 0x7f800000;
+#else
+    return real == real;
+#endif
   }
 };
 
