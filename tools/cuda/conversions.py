@@ -5,7 +5,9 @@ casts.py, assignments.py, arguments.py and shifts.py find them; number_types.py 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from .arguments import Arguments
 from .assignments import Assignments, result_of
@@ -74,6 +76,27 @@ def of_heads(source: Source, types: Types) -> Iterator[Edit]:
             if types.may_be_whole(found[0]) and not sides.is_clear(sign + 1, b):
                 place = tokens[sign].end
                 yield place, place, f" ::cuda_host::gpu_into<{found[0]}> ="
+
+
+def aligned_pointers(source: Source, function: Function) -> str:
+    """Statements that note which of a kernel's pointers are not aligned for their type.
+
+    One that the kernel casts is left alone: it may be an array of something smaller.
+    """
+    tokens = source.lexed.tokens
+    first, last = (position_from(tokens, at) for at in (function.body + 1, function.end))
+    cast = {t.text for before, t in pairwise(tokens[first:last]) if before.text == ")"}
+    cast |= {
+        t.text for i in range(first, last) if tokens[i].text == "reinterpret_cast" for t in tokens[i : i + 12]
+    }
+    names = [
+        p.name
+        for p in function.parameters
+        if p.name not in cast
+        and re.search(r"\*(\s*(__restrict__|__restrict|volatile))*\s*\Z", p.type)
+        and not re.search(r"[(&]|\*.*\*|\b(void|char|uchar|bool|u?int8_t)\b", p.type)
+    ]
+    return "".join(f" {name} = ::cuda_host::gpu_parameter({name});" for name in names)
 
 
 def of_macro(macro: Directive, types: Types) -> Iterator[Edit]:
