@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import re
@@ -17,8 +18,9 @@ from pathlib import Path
 from ..loading import private
 from . import kept
 from .findings import Finding, of_run
-from .limits import OWN, Limits, Ran, given, run
+from .limits import OWN, SANITIZERS, Limits, Ran, given, run
 from .programs import NotBuilt, compiler, prepared_name
+from .worker import Again
 
 CANDIDATE, COMPARE = "cuffi.judging.candidate", "cuffi.judging.compare"
 SAID = re.compile(OWN + r" (\S+): (.*)")
@@ -70,9 +72,7 @@ class Script:
             self._results = (results, limits)
         settings |= environment(mode) | {"CUFFI_CACHE": str(changes[0])}
         within = replace(limits, seconds=limits.seconds + BUILDING)
-        return run(
-            Path(sys.executable), ["-m", CANDIDATE, *words], within, folder, tuple(changes), **settings
-        )
+        return run(CANDIDATE, words, within, folder, tuple(changes), worker_of(mode).start, **settings)
 
     def _inputs(self, folder: Path, limits: Limits) -> Path:
         """What the reference gives to both models, written once."""
@@ -97,9 +97,10 @@ class Script:
         return SAID.findall(done.errors)
 
     def _compares(self, what: str, place: Path, limits: Limits, changes: tuple[Path, ...] = ()) -> Ran:
-        words = ["-m", COMPARE, what, str(self.reference), str(place)]
+        words = [what, str(self.reference), str(place)]
         within = replace(limits, seconds=limits.seconds + BUILDING)
-        return run(Path(sys.executable), words, within, place.parent, changes, **environment("plain"))
+        starts = worker_of("plain").start
+        return run(COMPARE, words, within, place.parent, changes, starts, **environment("plain"))
 
     def _cache(self, mode: str) -> Path:
         """The cache of this file, which begins as a copy of one that has what each file needs."""
@@ -152,6 +153,8 @@ class Script:
                 own = f"{self.file}:{before + int(number)}"
                 one.text = one.text.replace(place, own)
                 one.place = own if one.place == place else one.place
+                for access in one.accesses:
+                    access["place"] = own if access["place"] == place else access["place"]
         return one
 
 
@@ -169,10 +172,23 @@ def environment(mode: str) -> dict[str, str]:
         "NVCC": "",
     }
     if mode == "memory":  # Python itself must have AddressSanitizer's library, from the start
-        asked = [[*compiler(), f"-print-file-name={name}"] for name in PRELOADED]
-        paths = [subprocess.run(one, capture_output=True, text=True).stdout.strip() for one in asked]
-        settings["LD_PRELOAD"] = " ".join(paths)
+        settings["LD_PRELOAD"] = _preloaded()
     return settings
+
+
+@functools.cache
+def _preloaded() -> str:
+    asked = [[*compiler(), f"-print-file-name={name}"] for name in PRELOADED]
+    return " ".join(subprocess.run(one, capture_output=True, text=True).stdout.strip() for one in asked)
+
+
+@functools.cache
+def worker_of(mode: str) -> Again:
+    """The worker that all runs of this mode have. Only AddressSanitizer's needs one of its own."""
+    if mode not in ("memory", "plain"):
+        return worker_of("plain")
+    own = {"SANITIZE": ""}  # a run's
+    return Again(given(os.environ) | SANITIZERS | environment(mode) | own)
 
 
 _FIRST = threading.Lock()

@@ -9,7 +9,7 @@ from ..loading import toolkit
 
 sys.path.insert(0, str(toolkit.root()))  # before a folder of yours that is called tools
 
-from tools.cases.races import LaneRead, Mistake, Race, parse
+from tools.cases.races import LaneRead, Mistake, OfHost, Race, parse
 from tools.cuda.analysis import Unit
 from tools.cuda.rewrite import rewrite_unit
 from tools.cuda.to_host import HostRewriter
@@ -18,4 +18,15 @@ from tools.package_module import package_module
 
 cxx = package_module("base/compiler").cxx  # without cuffi.base, which imports torch
 
-__all__ = ["HostRewriter", "LaneRead", "Mistake", "Race", "Unit", "cxx", "parse", "read", "rewrite_unit"]
+__all__ = [
+    "HostRewriter",
+    "LaneRead",
+    "Mistake",
+    "OfHost",
+    "Race",
+    "Unit",
+    "cxx",
+    "parse",
+    "read",
+    "rewrite_unit",
+]
