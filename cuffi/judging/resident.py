@@ -47,13 +47,13 @@ class Resident:
         request: dict = {}
         with tempfile.TemporaryDirectory(prefix="cuffi-judge-") as place:
             try:
-                request = _checked(json.loads(line))
-                said = self._judged(request, Path(place))
+                request = json.loads(line)
+                said = self._judged(_checked(request), Path(place))
             except (ValueError, OSError) as error:
                 said = _nothing("usage", 2, str(error))
             except Exception as error:  # a fault of the judge's own ends one answer, and not the judge
                 said = _nothing("incomplete", 3, f"the judge itself failed: {type(error).__name__}: {error}")
-            said |= {"id": request["id"]} if "id" in request else {}
+            said |= {"id": request["id"]} if isinstance(request, dict) and "id" in request else {}
             return json.dumps(said).replace(json.dumps(f"{place}/")[1:-1], "")
 
     def _judged(self, request: dict, place: Path) -> dict:

@@ -223,7 +223,7 @@ def _end(status: int):
 
 def prepare():
     """Import what each run needs. None of it may read settings, which are those of a run."""
-    import torch._dispatch.python
+    import torch._dynamo  # the first operation under a mode imports it
     import torch.utils._python_dispatch
 
     from ..old_torch import cpp_extension, ext_front, on_processor
@@ -231,14 +231,14 @@ def prepare():
     return torch, cpp_extension, ext_front, on_processor
 
 
-def main() -> int:
+def main():
     os.environ.pop("LD_PRELOAD", None)  # it is loaded here; compilers need it not
     limits.take_orphans()
     prepare()
     if asked := serve(socket.socket(fileno=int(sys.argv[1]))):
         run(asked)
-    return 0
+    os._exit(0)  # without Python's own end, which takes a while
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
