@@ -24,6 +24,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -46,9 +47,9 @@ BLOCKS = 64  # of a launch, under the race finder
 
 def judge(
     files: list,
-    arguments=(),
+    arguments: Iterable[str] = (),
     limits: Limits | None = None,
-    options=(),
+    options: Iterable[str] = (),
     blocks: int = BLOCKS,
     reference=None,
     promises=None,
@@ -73,8 +74,11 @@ def judge(
     said: dict = {"schema": SCHEMA, "files": [str(path) for path in paths], "limits": asdict(limits)}
     outcome = Outcome()
     try:
-        given = paths, list(arguments), list(options), Path(reference).resolve() if reference else None
-        program = Script(*given) if paths[0].suffix == ".py" else Program(*given, promises)
+        its, words, asked = Path(reference).resolve() if reference else None, list(arguments), list(options)
+        if paths[0].suffix == ".py":
+            program: Program | Script = Script(paths, words, asked, its)
+        else:
+            program = Program(paths, words, asked, its, promises)
         _run(program, outcome, limits, blocks, bool(arguments))
     except NotBuilt as error:
         outcome.findings = [Finding(error.kind, line) for line in error.lines]

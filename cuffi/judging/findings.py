@@ -51,8 +51,8 @@ SAID = [
 ]
 # Of kernels without a main() (harness.py) the arguments are invented, and what depends on them is no mistake. CASE
 # begins what a call said: its count, its pattern of values, whether it has arrays of whole numbers, which may be
-# indices, and what is promised of its arguments (promises.py): then only indices are. Races count if each index is there
-# once (pattern 1), bounds if all are 0 (pattern 0), of arrays whose size the code says.
+# indices, and what is promised of its arguments (promises.py): then only indices are. Races count if each index is
+# there once (pattern 1), bounds if all are 0 (pattern 0), of arrays whose size the code says.
 CASE = re.compile(OWN + r" begin: (\d+) (\d) (\d) (\d)\n")
 UNMET = re.compile(OWN + r" unmet: (.*)\n")
 ENDED = re.compile(OWN + r" case: \S+ \d+ \d+ (-?\d+)\n")
@@ -92,7 +92,7 @@ class Finding:
     accesses: list[dict] = field(default_factory=list)
 
 
-def access(place: str, block: int, thread: int) -> dict:
+def access_at(place: str, block: int, thread: int) -> dict:
     return {"place": place, "thread": thread, "block": block}
 
 
@@ -137,16 +137,16 @@ def _of_rows(log: str) -> tuple[list[Finding], set[str], list[str]]:
             found.append(_of_a_race(one))
         elif isinstance(one, OfHost):
             first, second = one.places
-            own = access(second, *one.thread) if one.kind == "host-pointer" else {"place": second}
+            own = access_at(second, *one.thread) if one.kind == "host-pointer" else {"place": second}
             accesses = [{"place": first}, own]
             found.append(Finding(one.kind, str(one), second, one.kernel, accesses=accesses))
         elif isinstance(one, LaneRead):
             found.append(
-                Finding("lane", str(one), one.place, one.kernel, accesses=[access(one.place, *one.thread)])
+                Finding("lane", str(one), one.place, one.kernel, accesses=[access_at(one.place, *one.thread)])
             )
         else:
             text = re.sub(r", at address [^\n]*", "", str(one))
-            accesses = [access(one.place, *one.thread)] if one.place and one.kind != "launch" else []
+            accesses = [access_at(one.place, *one.thread)] if one.place and one.kind != "launch" else []
             found.append(
                 Finding(_kind_of(one), text, one.place, one.kernel, one.is_warning, accesses=accesses)
             )
@@ -156,7 +156,7 @@ def _of_rows(log: str) -> tuple[list[Finding], set[str], list[str]]:
 def _of_a_race(one: Race) -> Finding:
     """With the name of the array, as far as the two lines say it."""
     name = one.variable or shared_by(one.lines, one.what, kernel_text(one.places[1]))
-    accesses = [access(place, *thread) for place, thread in zip(one.places, one.threads, strict=True)]
+    accesses = [access_at(place, *thread) for place, thread in zip(one.places, one.threads, strict=True)]
     text = str(replace(one, variable=name))
     return Finding("race", text, one.places[1], one.kernel, array=name, accesses=accesses)
 
@@ -212,7 +212,7 @@ def _of_access(one: Finding, access: re.Match) -> Finding:
         text += f"\n    {one.place}: thread {thread} of block {block}: {line}"
     else:
         text += f", by thread {thread} of block {block}"
-    accesses = [access(one.place, int(block), int(thread))]
+    accesses = [access_at(one.place, int(block), int(thread))]
     return Finding(one.kind, text, one.place, kernel, array=name, accesses=accesses)
 
 

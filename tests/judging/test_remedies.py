@@ -2,13 +2,13 @@
 
 import pytest
 
-from cuffi.judging.findings import CLASSES, Finding, access
+from cuffi.judging.findings import CLASSES, Finding, access_at
 from cuffi.judging.remedies import USUAL, remedy
 
 
 def race(file, first, second, lines=(1, 2), text="race"):
     places = [f"{file}:{line}" for line in lines]
-    accesses = [access(place, *who) for place, who in zip(places, (first, second), strict=True)]
+    accesses = [access_at(place, *who) for place, who in zip(places, (first, second), strict=True)]
     return remedy(Finding("race", text, places[1], "k", array="total", accesses=accesses))
 
 

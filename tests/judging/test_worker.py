@@ -100,7 +100,10 @@ def test_what_a_run_started_ends_with_it(again, tmp_path, then):
 def test_a_run_that_kills_its_worker_does_not_end_the_service(again, tmp_path, monkeypatch):
     """Without Landlock, which holds signals back."""
     monkeypatch.setattr("cuffi.judging.contained.version", lambda: 0)
-    code = "p = int(open(f'/proc/{os.getppid()}/stat').read().rpartition(') ')[2].split()[1]); os.kill(p, 9); time.sleep(9)"
+    code = (
+        "p = int(open(f'/proc/{os.getppid()}/stat').read().rpartition(') ')[2].split()[1]); "
+        "os.kill(p, 9); time.sleep(9)"
+    )
     assert ran(again, code, tmp_path, seconds=20).status == -9
     assert ran(again, "print(1)", tmp_path).output == "1\n"
 
