@@ -139,7 +139,8 @@ def _of_rows(log: str) -> tuple[list[Finding], set[str], list[str]]:
             first, second = one.places
             own = access_at(second, *one.thread) if one.kind == "host-pointer" else {"place": second}
             accesses = [{"place": first}, own]
-            found.append(Finding(one.kind, str(one), second, one.kernel, accesses=accesses))
+            place = first if one.kind == "host-pointer" else second  # the host's line
+            found.append(Finding(one.kind, str(one), place, one.kernel, accesses=accesses))
         elif isinstance(one, LaneRead):
             found.append(
                 Finding("lane", str(one), one.place, one.kernel, accesses=[access_at(one.place, *one.thread)])

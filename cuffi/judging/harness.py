@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from .promises import Promise, above, of_json
+from .rewriters import BLOCK, THREAD
 
 THREADS = 64  # of a block, if the code does not say
 BLOCKS = 4  # that are tried, at most
@@ -135,7 +136,7 @@ def _blocks(function, text: str, promise: Promise) -> list[tuple[str, str]]:
     own = promise.block("x") or next((m[1] for m in ASKED.finditer(body)), "")
     if own or promise.block("y"):
         return [(own or "1", promise.block("y") or "1")]
-    if "threadIdx.y" in body:
+    if f"{THREAD}.y" in body:
         likely = [(extents[-1], extents[0])] if len(extents) > 1 and extents[0] == extents[-1] else []
         steps = re.findall(r"\+=\s*(\w+)", body)
         likely += [(extents[-1], step) for step in steps if len(extents) > 1 and CONSTANT.fullmatch(step)]
@@ -160,6 +161,6 @@ def _launch(function, text: str, helpers: str) -> str:
         )
 
     shared = 16384 if re.search(r"extern\s[^;]*__shared__", text) else 0
-    block = extents("threadIdx", "blockDim.x", "blockDim.y")
-    grid = extents("blockIdx", "gridDim.x", "gridDim.x")
+    block = extents(THREAD, "blockDim.x", "blockDim.y")
+    grid = extents(BLOCK, "gridDim.x", "gridDim.x")
     return f"::cuda_host::configure(dim3({grid}), dim3({block}), {shared}); "

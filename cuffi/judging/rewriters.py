@@ -11,6 +11,7 @@ sys.path.insert(0, str(toolkit.root()))  # before a folder of yours that is call
 
 from tools.cases.races import LaneRead, Mistake, OfHost, Race, parse
 from tools.cuda.analysis import Unit
+from tools.cuda.names import BLOCK, THREAD
 from tools.cuda.rewrite import rewrite_unit
 from tools.cuda.to_host import HostRewriter
 from tools.files import read
@@ -19,6 +20,8 @@ from tools.package_module import package_module
 cxx = package_module("base/compiler").cxx  # without cuffi.base, which imports torch
 
 __all__ = [
+    "BLOCK",
+    "THREAD",
     "HostRewriter",
     "LaneRead",
     "Mistake",

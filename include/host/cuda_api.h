@@ -472,7 +472,7 @@ inline cudaError_t cudaHostGetDevicePointer(T** device, void* host, unsigned) {
 inline cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned) {
   return cuda_host::memory_known(memory, bytes, true), cudaSuccess;
 }
-// A thread has 512 KiB of stack (host_launch.cpp). The heap of kernels is the process's.
+// A thread has 512 KiB of stack (host_fibers.h). The heap of kernels is the process's.
 inline cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t bytes) {
   return limit == cudaLimitStackSize && bytes > 512 * 1024 ? cudaErrorInvalidValue : cudaSuccess;
 }

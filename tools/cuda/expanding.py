@@ -15,6 +15,7 @@ from typing import NamedTuple
 from .body import Body, declarators, walk
 from .launches import parse
 from .outline import Function, skip_angles, split_commas
+from .reasons import Reason
 from .source import Source
 from .tokens import position_from
 from .unit_names import type_words
@@ -45,7 +46,7 @@ WITHIN |= {"subscript_expression", "template_function"}
 
 
 class _Unknown(Exception):
-    """The call stays as it is."""
+    """Why a call stays as it is."""
 
 
 class Meeting(NamedTuple):
@@ -73,7 +74,7 @@ class Meeting(NamedTuple):
             part = [token.text for token in tokens[first:last]]
             stop = part.index("=") if "=" in part else len(part)
             if stop < 2 or not part[stop - 1].isidentifier() or "." in "".join(part):
-                raise _Unknown
+                raise _Unknown(f"{self.name}, whose template has another form")
             kind = "type" if part[0] in ("typename", "class") else "number"
             found.append((kind, part[stop - 1], " ".join(part[stop + 1 :])))
         return found
@@ -90,6 +91,7 @@ class Expanding:
     def __init__(self, source: Source, function: Function, meetings: dict[str, Meeting]):
         self.source, self.function, self.meetings = source, function, meetings
         self.number = 0
+        self.line = source.lexed.position(function.body)[0]  # of the call that is looked at
 
     def body(self) -> str:
         """The new text of the body, between its braces; it has as many lines."""
@@ -98,16 +100,18 @@ class Expanding:
             call = self._next(text)
             if call is None:
                 break
+            first = self.source.lexed.position(self.function.body)[0]
+            self.line = first + text.count("\n", 0, call.start_byte - len(HEAD))
             text = self._replaced(text, call)
         return text
 
     def _next(self, text: str):
         """The first call of such a function that has no other one within it."""
         if not text.isascii():
-            raise _Unknown
+            raise _Unknown("letters that are not ASCII")
         tree = parse(HEAD + text)
         if tree.has_error:
-            raise _Unknown
+            raise _Unknown("a statement that the parser does not know")
         self.tree = tree
         found = [node for node in walk(tree) if node.type == "call_expression" and self._name(node, text)]
         return min(found, key=lambda node: (node.end_byte, -node.start_byte), default=None)
@@ -127,12 +131,13 @@ class Expanding:
         statement = call
         while statement.type not in STATEMENTS:
             if statement.type not in WITHIN:
-                raise _Unknown
+                kind = statement.type.replace("_", " ")
+                raise _Unknown(f"a call of {meeting.name}, in which threads meet, in a {kind}")
             if statement.type == "binary_expression" and statement.child_by_field_name("operator").type in (
                 "&&",
                 "||",
             ):
-                raise _Unknown
+                raise _Unknown(f"a call of {meeting.name}, in which threads meet, behind a condition")
             statement = statement.parent
         arguments = [self._of(n, text) for n in call.child_by_field_name("arguments").named_children]
         self.number += 1
@@ -145,12 +150,12 @@ class Expanding:
         lines = "\n" * text.count("\n", first, last)
         if is_void:
             if text[start:end].strip() != text[first:last] + ";":
-                raise _Unknown
+                raise _Unknown(f"a call of {meeting.name} that is no statement of its own")
             return text[:start] + inlined + lines + text[end:]
         changed = text[start:first] + result + lines + text[last:end]
         if statement.parent.type != "compound_statement":
             if statement.type == "declaration":
-                raise _Unknown
+                raise _Unknown(f"a call of {meeting.name} in a declaration without a block")
             return text[:start] + "{ " + inlined + changed + " }" + text[end:]
         return text[:start] + inlined + changed + text[end:]
 
@@ -166,7 +171,7 @@ class Expanding:
                 continue
             deduced = self._deduced(name, meeting, arguments, text) if kind == "type" else ""
             if not (deduced or default):
-                raise _Unknown
+                raise _Unknown(f"a call of {meeting.name} that does not say what {name} is")
             found[name] = deduced or default
         return found
 
@@ -176,7 +181,7 @@ class Expanding:
             if name not in words:
                 continue
             if words[0] != name or set(words[1:]) - {"*"}:
-                raise _Unknown
+                raise _Unknown(f"a call of {meeting.name}, whose {name} is deduced from {parameter.type}")
             kind = self._type_of(argument, text)
             stars = words.count("*")
             return kind[: len(kind) - stars].strip() if stars and kind.endswith("*" * stars) else kind
@@ -185,7 +190,7 @@ class Expanding:
     def _type_of(self, argument: str, text: str) -> str:
         """The type of a variable of the body."""
         if not argument.strip().isidentifier():
-            raise _Unknown
+            raise _Unknown(f"the type of {argument.strip()}, which a template asks for")
         found = {
             " ".join(p.type.replace("const", "").split())
             for p in self.function.parameters
@@ -208,10 +213,10 @@ class Expanding:
                     inner.type
                 )
                 if suffix is None:
-                    raise _Unknown
+                    raise _Unknown(f"the type of {argument}, which a template asks for")
                 found.add(" ".join(w for w in before.split() if w not in ("const", "__shared__")) + suffix)
         if len(found) != 1 or "auto" in next(iter(found)).split():
-            raise _Unknown
+            raise _Unknown(f"the type of {argument}, which a template asks for")
         return found.pop()
 
     def _inlined(
@@ -221,9 +226,9 @@ class Expanding:
         function, source = meeting.function, meeting.source
         directives = (*source.lexed.directives, *source.lexed.conditions)
         if any(function.body < d.start < function.end and d.word != "pragma" for d in directives):
-            raise _Unknown
+            raise _Unknown(f"{meeting.name} has a preprocessor line")
         if len(arguments) != len(function.parameters):
-            raise _Unknown
+            raise _Unknown(f"a call of {meeting.name} with other arguments than it has parameters")
         body = Body(source, function)
         returned = [node for node in walk(body.root) if node.type == "return_statement"]
         kind = self._with(meeting.returns(), given)
@@ -231,7 +236,7 @@ class Expanding:
         last = body.root.named_children[-1] if body.root.named_children else None
         wanted = [] if is_void else [last]
         if body.tree.has_error or returned != wanted or "auto" in kind.split():
-            raise _Unknown
+            raise _Unknown(f"{meeting.name} does not end with its only return")
         names = {
             body.of(name)
             for d in walk(body.root)
@@ -245,7 +250,7 @@ class Expanding:
         for parameter, argument in zip(function.parameters, arguments, strict=True):
             if "&" in parameter.type and "const" not in parameter.type.split():
                 if not argument.strip().isidentifier():
-                    raise _Unknown
+                    raise _Unknown(f"a call of {meeting.name} that changes what is no variable")
                 renamed[parameter.name] = argument.strip()
                 continue
             renamed[parameter.name] = f"{result}_{parameter.name}"
@@ -275,9 +280,10 @@ class Expanding:
         return " ".join(pieces)
 
 
-def expanded(source: Source, function: Function, meetings: dict[str, Meeting]) -> str | None:
-    """A kernel's body with the calls of these functions replaced; None if one of them cannot be."""
+def expanded(source: Source, function: Function, meetings: dict[str, Meeting]) -> str | Reason:
+    """A kernel's body with the calls of these functions replaced; or why one of them cannot be."""
+    expanding = Expanding(source, function, meetings)
     try:
-        return Expanding(source, function, meetings).body()
-    except _Unknown:
-        return None
+        return expanding.body()
+    except _Unknown as unknown:
+        return Reason(source.path, expanding.line, str(unknown))

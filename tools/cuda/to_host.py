@@ -29,18 +29,19 @@ import re
 import sys
 from typing import Any
 
-from .alone import IN_WARPS
 from .analysis import RANGE_LOOPS, Kernel, Unit
-from .branches import GPU_ONLY, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
+from .branches import NEWEST, NOT_ON_THE_HOST, Choice
 from .conditions import ARCH, HOST_BUILD, Directive
 from .conversions import of_function, of_macro, of_text
 from .expanding import expanded
 from .guard import counts_along_x, guard_of
 from .inlining import inlined
-from .lanes import LANES, calls_to_lanes, column
+from .lanes import calls_to_lanes, column
 from .launches import Launch
+from .names import GPU_ONLY, IN_WARPS, LANES, TEXTURES, TOLD
 from .outline import Function
 from .phases import phases_of
+from .reasons import Reason, Way
 from .rewrite import Rewriter, quoted, rewrite_files
 from .shared_memory import constant, shared
 from .source import Source
@@ -50,8 +51,6 @@ from .strides import strides_of
 from .tokens import macro_body, position_from
 from .warps import warps_of
 
-# The functions that need to know where they stand.
-PLACES = {"__syncthreads", "__activemask", "coalesced_threads"}
 EXTERN_CONSTANT = re.compile(r"\bextern\s[^;{}()]*\b__constant__\b([^;{}]*);")
 NO_HOST_MEANING = {
     "texture": "texture reference (CUDA 12 removed them too); read the memory through a pointer",
@@ -90,17 +89,22 @@ class HostRewriter(Rewriter):
         self.declared = {word for texts in declared for text in texts for word in re.findall(r"\w+", text)}
         self._answered: list[tuple[int, int]] = []  # the conditions of guards
         self._late: list[tuple[int, int, str]] = []  # edits that go behind others at their offset
-        self._by_warps: WarpsRewriter | None = None
+        self.warps: WarpsRewriter | None = None
         self._in_phases: set[int] = set()  # the bodies of kernels whose phases are loops
+        self.ways: list[Way] = []
         kernels = {kernel.body: kernel for kernel in unit.kernels(source)}
         self.kernels = {f.name for own in unit.sources for f in own.functions if f.is_kernel}
         for function in source.functions:
             if function.is_kernel:
                 self._kernel(unit, function, kernels[function.body, function.end])
+        self.is_over("how its threads run")
         for launch in source.launches:
             self._launch(launch)
+        self.is_over("launches")
         spinning_loops(self, unit)
+        self.is_over("loops that wait")
         calls_to_lanes(self, unit)
+        self.is_over("calls that ask which lanes are there")
         if self.watched:
             inlined(self, unit)
         for function in source.functions:
@@ -112,12 +116,14 @@ class HostRewriter(Rewriter):
             for edit in of_function(source, function, unit.types, in_loop):
                 if not any(first <= edit[0] and edit[1] <= last for first, last in answered):
                     self.edit(*edit)
+        self.is_over("conversions and shifts as on a GPU")
         in_step(self, unit)
         if any("asm" in own.text for own in unit.sources):
             # Most files have none, and a build starts this program for each.
             from .ptx.rewriting import AsmPass
 
             AsmPass(self, unit)
+        self.is_over("inline PTX, and threads in step")
         self._words(source.lexed.tokens, in_macro=False)
         for macro in source.macros:
             self._words(macro_body(macro), in_macro=True)
@@ -129,6 +135,7 @@ class HostRewriter(Rewriter):
             self._condition(condition)
         self._refuse_headers()
         self.edits += self._late
+        self.is_over("single words")
 
     def _refuse_headers(self):
         """Refuse headers that only a GPU's code can have."""
@@ -144,12 +151,16 @@ class HostRewriter(Rewriter):
 
     def _kernel(self, unit: Unit, function: Function, kernel: Kernel):
         # With [=] and mutable each thread has its own copy of the parameters. A `return` ends only that thread.
-        if kernel.mode == "kThreads" and not self.watched and (text := self._warps(unit, function)):
+        reasons: list[Reason] = []
+        way = Way(function.name, self.source.path, kernel.line, kernel.mode, ())
+        if kernel.mode == "kThreads" and not self.watched and (text := self._warps(unit, function, reasons)):
             self.edit(function.body + 1, function.body + 1, text)
             self.edit(function.end - 1, function.end - 1, "}); ")
+            self.ways.append(way._replace(mode="kWarps"))
             return
         before = len(self.edits)
-        mode, identity, closing = self._mode(unit, function, kernel)
+        mode, identity, closing = self._mode(unit, function, kernel, reasons)
+        self.ways.append(way._replace(mode=mode, reasons=tuple(reasons)))
         opening = f' ::cuda_host::run<::cuda_host::{mode}>("{function.name}", [=]({identity}) mutable {{'
         opening += self._nothing_left(function)
         self.edits.insert(
@@ -163,32 +174,39 @@ class HostRewriter(Rewriter):
                 if token.text in RANGE_LOOPS:
                     self.edit(token.start, token.end, RANGE_LOOPS[token.text])
 
-    def _mode(self, unit: Unit, function: Function, kernel: Kernel) -> tuple[str, str, str]:
-        """How the threads run, the parameters of the body, and its end. Makes the edits within the body."""
+    def _mode(
+        self, unit: Unit, function: Function, kernel: Kernel, reasons: list[Reason]
+    ) -> tuple[str, str, str]:
+        """How the threads run, the parameters of the body, and its end. Makes the edits within the body.
+
+        Args:
+            reasons: gets those of the passes that leave the kernel as it is.
+        """
         mode, end = kernel.mode, "}); "
         if not kernel.asks_as_itself or mode == "kRange":
             return mode, "", end
         if self.watched:
             return mode, "CAFFE_HOST_IDENTITY" if mode == "kBlocks" else "", end
         if mode == "kThreads":
-            phases = (
-                phases_of(self.source, function, unit.names)
-                if kernel.in_phases
-                else "it meets others elsewhere"
-            )
-            if isinstance(phases, str):
+            if not kernel.in_phases:
+                return mode, "", end
+            phases = phases_of(self.source, function, unit.names)
+            if isinstance(phases, Reason):
+                reasons.append(phases)
                 return mode, "", end
             self._in_phases.add(function.body)
             self._edits(phases, unit)
             return "kPhases", "CAFFE_HOST_BLOCK", end
         strides = strides_of(self.source, function, unit.names)
-        if not isinstance(strides, str):
+        if not isinstance(strides, Reason):
             self._edits(strides[0], unit)
             return f"kStrides, {strides[1]}", "CAFFE_HOST_STRIDES", end
+        reasons.append(strides)
         if kernel.in_rows and counts_along_x(self.source, function):
             mode = "kRows"
         guard = guard_of(self.source, function, unit.macros)
-        if not guard:
+        if isinstance(guard, Reason):
+            reasons.append(guard)
             return mode, "CAFFE_HOST_IDENTITY", end
         condition = of_text(guard.text, unit.types, in_loop=True)
         asked = f" CAFFE_HOST_ASKED({condition}, {str(guard.leaves).lower()})"
@@ -200,14 +218,16 @@ class HostRewriter(Rewriter):
         self.edit(first, last, ("0" if guard.leaves else "1") + blanks)
         return mode, "CAFFE_HOST_GUARDED", "}}); "
 
-    def _warps(self, unit: Unit, function: Function) -> str:
+    def _warps(self, unit: Unit, function: Function, reasons: list[Reason]) -> str:
         """What stands before a kernel's own text, if its warps are loops: the text of these. "" of others."""
         if not unit.used_by(self.source, function) & IN_WARPS:
             return ""
-        if self._by_warps is None:
-            self._by_warps = WarpsRewriter.of(unit, self.source)
-        text = self._by_warps.texts.get(self.source.functions.index(function))
+        if self.warps is None:
+            self.warps = WarpsRewriter.of(unit, self.source)
+        number = self.source.functions.index(function)
+        text = self.warps.texts.get(number)
         if not text:
+            reasons += self.warps.reasons.get(number, ())
             return ""
         line, path = self.source.lexed.position(function.body)[0], quoted(self.source.path)
         name = f'::cuda_host::run<::cuda_host::kWarps>("{function.name}", '
@@ -270,7 +290,7 @@ class HostRewriter(Rewriter):
                 shared(self, tokens, i, in_macro)
             elif word == "__constant__" and not in_macro:
                 constant(self, tokens, i, self.declared)
-            elif word in PLACES and [t.text for t in tokens[i + 1 : i + 3]] == ["(", ")"]:
+            elif word in TOLD and [t.text for t in tokens[i + 1 : i + 3]] == ["(", ")"]:
                 at = column(self, token, in_macro and word in LANES)
                 self.edit(tokens[i + 2].start, tokens[i + 2].start, f"__LINE__, {at}")
             elif word in COPIES and after == "(" and self.watched:
@@ -287,7 +307,7 @@ class HostRewriter(Rewriter):
                 self.edit(token.start, token.end, str(NEWEST))
             elif word == "texture" and after == "<" and before != "::":
                 self.gpu_only(token, NO_HOST_MEANING["texture"])
-            elif TEXTURE_FETCH.match(word) and after in ("(", "<") and before not in (".", "->", "::"):
+            elif TEXTURES.fullmatch(word) and after in ("(", "<") and before not in (".", "->", "::"):
                 self.gpu_only(token, NO_HOST_MEANING["fetch"])
             elif GPU_ONLY.fullmatch(word) and not any(f.name == word for f in self.source.functions):
                 self.gpu_only(token, NO_HOST_MEANING["gpu"].format(word))
@@ -326,16 +346,21 @@ class WarpsRewriter(HostRewriter):
     @classmethod
     def of(cls, unit: Unit, source: Source) -> WarpsRewriter:
         pieces, at = [], 0
-        for function in (f for f in source.functions if f.is_kernel):
-            body = expanded(source, function, unit.meetings)
-            pieces += [source.text[at : function.body], body or source.text[function.body : function.end]]
-            at = function.end
+        reasons: dict[int, list[Reason]] = {}
+        for number, function in enumerate(source.functions):
+            if function.is_kernel:
+                body = expanded(source, function, unit.meetings)
+                if isinstance(body, Reason):
+                    reasons[number] = [body]
+                    body = source.text[function.body : function.end]
+                pieces += [source.text[at : function.body], body]
+                at = function.end
         text = "".join(pieces) + source.text[at:]
-        return cls(unit, Source(text, source.path, source.defined))
+        return cls(unit, Source(text, source.path, source.defined), reasons)
 
-    def __init__(self, unit: Unit, source: Source):
+    def __init__(self, unit: Unit, source: Source, reasons: dict[int, list[Reason]]):
         self.texts: dict[int, str] = {}  # of bodies, by the numbers of their functions
-        self.reasons: dict[int, str] = {}  # of other kernels
+        self.reasons = reasons  # of other kernels
         super().__init__(unit, source)
         self.edits.sort(key=lambda edit: edit[:2])
         for i, function in enumerate(source.functions):
@@ -343,11 +368,11 @@ class WarpsRewriter(HostRewriter):
                 self.texts[i] = self.render(function.body + 1, function.end - 1)
 
     def _kernel(self, unit: Unit, function: Function, kernel: Kernel):
-        found: tuple | str = "its threads meet elsewhere, or ask for themselves in a function"
-        if kernel.in_warps and kernel.asks_as_itself:
-            found = warps_of(self.source, function, unit.names, self.render)
-        if isinstance(found, str):
-            self.reasons[self.source.functions.index(function)] = found
+        if not (kernel.in_warps and kernel.asks_as_itself):
+            return
+        found = warps_of(self.source, function, unit.names, self.render)
+        if isinstance(found, Reason):
+            self.reasons.setdefault(self.source.functions.index(function), []).append(found)
             return
         self._in_phases.add(function.body)
         self._edits(found[0], unit)

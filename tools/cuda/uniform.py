@@ -10,15 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .body import IDENTITY, component, operands, walk
+from .body import component, operands, walk
 from .guard import is_along, without_casts
+from .names import INDEX, THREAD, WARP_SIZE
 from .unit_names import CASTS, INTEGERS
 from .uses import LISTS, Uses, Variable
 
 OPERATIONS = {"binary_expression", "unary_expression", "parenthesized_expression", "conditional_expression"}
 OPERATIONS |= {"condition_clause"}
 WHOLE = re.compile(r"(0[xX][\da-fA-F]+|0[bB][01]+|\d+)[uUlL]*\Z")
-BY_WARPS = {("/", "32"), (">>", "5"), ("/", "warpSize")}
+BY_WARPS = {("/", "32"), (">>", "5"), ("/", WARP_SIZE)}
 
 
 class Uniform:
@@ -60,9 +61,9 @@ class Uniform:
         if owner.type != "identifier" or node.child_by_field_name("operator").type != ".":
             return False
         variable = self.uses.variable(owner)
-        if self.of(owner) in IDENTITY and variable is None:
+        if self.of(owner) in INDEX and variable is None:
             along_x = self.of(node.child_by_field_name("field")) == "x"
-            return again or self.of(owner) != "threadIdx" or (warp and not along_x)
+            return again or self.of(owner) != THREAD or (warp and not along_x)
         return not again and variable is not None and variable.start == 0 and not variable.changes
 
     def _is_number_of_warp(self, node) -> bool:
@@ -71,7 +72,7 @@ class Uniform:
         if right is None or (sign, self.of(right).rstrip("uU")) not in BY_WARPS:
             return False
         index = self.value_of(left)
-        is_x = component(self.uses.body, index) == "threadIdx.x"
+        is_x = component(self.uses.body, index) == f"{THREAD}.x"
         return is_x or is_along(self.uses.body, index, "x", self.value_of)
 
     def value_of(self, node):
@@ -88,7 +89,7 @@ class Uniform:
         if variable is None:
             name = self.of(node)
             known = name in self.uses.constants or self.uses.names.is_constant(name)
-            return known or (name == "warpSize" and self.uses.names.is_builtin(name))
+            return known or (name == WARP_SIZE and self.uses.names.is_builtin(name))
         if variable.is_shared and variable.statement is None:
             return True  # its address
         if variable.is_constant:

@@ -14,24 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .alone import IN_WARPS
 from .body import walk
 from .kept import KeptVariables
+from .names import IN_WARPS, SHUFFLES, VOTES, WARP_BARRIER, WARP_SIZE
 from .outline import Function
 from .phases import JUMPS, TYPES, Phases, Region
+from .reasons import Reason, Unclear
 from .source import Source
 from .tokens import position_from
 from .uniform import Uniform
 from .unit_names import UnitNames
-from .uses import LOOPS, Unclear
+from .uses import LOOPS
 
-SHUFFLES = {
-    "__shfl_sync": "warp_at",
-    "__shfl_up_sync": "warp_up",
-    "__shfl_down_sync": "warp_down",
-    "__shfl_xor_sync": "warp_xor",
-}
-VOTES = {"__ballot_sync": "{}", "__any_sync": "({} != 0)", "__all_sync": "(~{} == 0)"}
 FULL = {"0xffffffff", "~0", "-1", "4294967295"}
 MOST_SENT = 24  # of 8 KiB, on a stack of 640
 # What stands between a meeting and its statement: all is done once, and in any order.
@@ -74,7 +68,9 @@ class Warps(Phases):
                 self._meeting(node)
         self._check(bool(self.meetings), "no lanes meet in its own text")
         self._check(len(self.sent) <= MOST_SENT, "more meetings than a stack has places for")
-        self._check(not any(self.of(n) in IN_WARPS and not self._is_called(n) for n in walk(self.body.root)))
+        for node in walk(self.body.root):
+            if self.of(node) in IN_WARPS:
+                self._check(self._is_called(node), f"{self.of(node)} that is not called", node)
         return Uniform(self.uses, self.hoisted, self.in_warp)
 
     @staticmethod
@@ -87,9 +83,11 @@ class Warps(Phases):
             self.of(call.named_children[0]),
             call.child_by_field_name("arguments").named_children,
         )
-        self._check(not arguments or self._is_full(arguments[0]), f"{name} with a mask that is not known")
-        if name != "__syncwarp":
-            self._check(len(arguments) >= 2 and self.uses.names.is_builtin(name), f"{name} of another form")
+        full = not arguments or self._is_full(arguments[0])
+        self._check(full, f"{name} with a mask that may not be of all lanes", call)
+        if name != WARP_BARRIER:
+            known = len(arguments) >= 2 and self.uses.names.is_builtin(name)
+            self._check(known, f"{name} of another form", call)
             self.sent[call.id] = len(self.sent)
         statement = call
         while statement.type not in ("expression_statement", "declaration"):
@@ -115,17 +113,15 @@ class Warps(Phases):
         """Nothing in the statement may be done before a value is sent."""
         top = statement.named_children[0] if statement.type == "expression_statement" else None
         if statement.type == "declaration":
-            self._check(
-                len(statement.children_by_field_name("declarator")) == 1, f"{name} in a row of variables"
-            )
+            alone = len(statement.children_by_field_name("declarator")) == 1
+            self._check(alone, f"{name} in a row of variables", statement)
         for node in walk(statement):
             changes = node.type in ("assignment_expression", "update_expression", "comma_expression")
-            self._check(not changes or node == top, f"{name} beside a change")
-            self._check(
-                node.type != "conditional_expression" or not self._has_meeting(node), f"{name} in a choice"
-            )
+            self._check(not changes or node == top, f"{name} beside a change", node)
+            chosen = node.type == "conditional_expression" and self._has_meeting(node)
+            self._check(not chosen, f"{name} in a choice", node)
             if node.type == "binary_expression" and node.child_by_field_name("operator").type in ("&&", "||"):
-                self._check(not self._has_meeting(node), f"{name} behind a condition")
+                self._check(not self._has_meeting(node), f"{name} behind a condition", node)
 
     def _has_meeting(self, node) -> bool:
         return any(n.type == "identifier" and self.of(n) in IN_WARPS for n in walk(node))
@@ -171,7 +167,7 @@ class Warps(Phases):
             yield self._lane_region(beside, is_last)
 
     def _is_syncwarp(self, statement) -> bool:
-        return self.of(self.meetings[statement.id][0].named_children[0]) == "__syncwarp"
+        return self.of(self.meetings[statement.id][0].named_children[0]) == WARP_BARRIER
 
     def _lane_region(self, statements: list, is_last: bool, at: int | None = None) -> Region:
         region = Region(statements, is_last, at)
@@ -220,7 +216,7 @@ class Warps(Phases):
             return
         width = self.of(arguments[3]) if len(arguments) > 3 else "32"
         once = [v for v in self.uses.variables(arguments[2]) if v.statement is not None and not v.is_uniform]
-        if once or width not in ("32", "warpSize") or not self.uniform.is_same(arguments[2], warp=True):
+        if once or width not in ("32", WARP_SIZE) or not self.uniform.is_same(arguments[2], warp=True):
             return
         region.loop = f"const auto caffe_type_{number} = {region.loop}"
         region.given.append(("return ::cuda_host::Type<decltype({})>();", arguments[1]))
@@ -264,7 +260,7 @@ class Warps(Phases):
 
     def _check_jump(self, jump, is_last: bool, in_loop: bool):
         allowed = (is_last and not in_loop) if jump.type == "return_statement" else in_loop
-        self._check(allowed, f"a {jump.type.split('_')[0]} of a warp")
+        self._check(allowed, f"a {jump.type.split('_')[0]} of a warp", jump)
 
     def _ask(self, condition):
         """Have a condition asked once."""
@@ -285,13 +281,12 @@ class Warps(Phases):
             yield from self._lanes(node.named_children, is_last, in_loop)
             return
         known = node.type in (LOOPS - {"for_range_loop"}) | {"if_statement"}
-        self._check(known, f"lanes meet in a {node.type.replace('_', ' ')}")
+        self._check(known, f"lanes meet in a {node.type.replace('_', ' ')}", node)
         condition = part("condition")
         if condition is not None:
             same = self.uniform.is_same(condition, warp=True)
-            self._check(
-                same, f"lanes meet under a condition that is not the same for a warp: {self.of(condition)}"
-            )
+            why = f"lanes meet under a condition that is not the same for a warp: {self.of(condition)}"
+            self._check(same, why, condition)
             self._ask(condition)
         if node.type == "if_statement":
             yield from self._arm(part("consequence"), is_last, in_loop)
@@ -306,8 +301,10 @@ class Warps(Phases):
                 if first.type == "declaration"
                 else self.uniform.is_step(first)
             )
-            self._check(once, "a loop in which lanes meet begins with what is not the same for a warp")
-        self._check(step is None or self.uniform.is_step(step), "a step that is not the same for a warp")
+            why = "a loop in which lanes meet begins with what is not the same for a warp"
+            self._check(once, why, first)
+        same = step is None or self.uniform.is_step(step)
+        self._check(same, "a step that is not the same for a warp", step)
         self._ask_of_step(step)
         yield from self._arm(part("body"), False, True)
 
@@ -329,9 +326,8 @@ class Warps(Phases):
             inside = [i for i, region in enumerate(regions) if region.group == number]
             for variable in (v for v in kept.variables if v.region in inside and v.declarator is not None):
                 named = [v for v in self.uses.variables(variable.declarator) if v is not variable]
-                self._check(
-                    all(v.start < statements[0].start_byte for v in named), "a size that a warp knows"
-                )
+                known = all(v.start < statements[0].start_byte for v in named)
+                self._check(known, "a size that a warp knows", variable.declarator)
             opening = "".join(map(kept.structures, inside)) + " CAFFE_HOST_EACH_WARP "
             edits.append((5 if is_inner else 4, (start, start, " {" if is_inner else opening)))
             edits.append((2 if is_inner else 3, (end, end, " }" if is_inner else " });")))
@@ -395,7 +391,7 @@ class Warps(Phases):
 
 def warps_of(
     source: Source, function: Function, names: UnitNames, render: Callable[[int, int], str]
-) -> tuple[list[tuple[int, int, Any]], list[tuple[int, int, str]]] | str:
+) -> tuple[list[tuple[int, int, Any]], list[tuple[int, int, str]]] | Reason:
     """The edits that make a kernel's warps loops, and those that go behind others, or why it must run on fibres.
 
     Args:
@@ -404,6 +400,5 @@ def warps_of(
     try:
         warps = Warps(source, function, names, render)
         return warps.edits(), warps.late
-    except Unclear as reason:
-        at = f"line {source.lexed.position(reason.at)[0]}: " if reason.at is not None else ""
-        return at + reason.why
+    except Unclear as unclear:
+        return unclear.reason(source, function)
