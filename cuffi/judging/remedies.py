@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from .arrays import written
 from .findings import Finding, line_at
 
@@ -32,12 +34,19 @@ def _of_race(one: Finding) -> str:
     first, second = one.accesses
     if "for one block only" in one.text:
         return "take the atomic operation of the whole device, without _block"
-    if first["block"] == second["block"] and first["thread"] // 32 == second["thread"] // 32:
-        return "put __syncwarp() between the two accesses"
     line = line_at(first["place"])
-    if first["place"] == second["place"] and written(line):
+    if first["place"] == second["place"] and is_one_element(line):
         name = one.array or "it"
         return f"change {name} by an atomic operation, such as atomicAdd, or give each thread an element of its own"
-    if first["block"] == second["block"]:
-        return "put __syncthreads() between the two accesses"
-    return "no barrier orders two blocks: take an atomic operation, or a second launch"
+    if first["block"] != second["block"]:
+        return "no barrier orders two blocks: take an atomic operation, or a second launch"
+    if first["thread"] // 32 == second["thread"] // 32:
+        return "put __syncwarp() between the two accesses"
+    return "put __syncthreads() between the two accesses"
+
+
+def is_one_element(line: str) -> bool:
+    """Does this line change one element of an array, and use no other one of it? As `*total += 1` does."""
+    return any(
+        len(set(re.findall(rf"\b{re.escape(name)}\s*\[([^\[\]]*)\]", line))) <= 1 for name in written(line)
+    )

@@ -18,8 +18,11 @@ def test_of_a_race(tmp_path):
     assert "__syncwarp()" in race(file, (0, 3), (0, 4)) and "__syncthreads()" in race(file, (0, 3), (0, 40))
     assert "second launch" in race(file, (0, 3), (1, 3))
     assert "change total by an atomic" in race(file, (0, 3), (0, 40), (3, 3))
+    assert "change total by an atomic" in race(file, (0, 3), (0, 4), (3, 3))
+    file.write_text("  s[t] += s[t + 16];\n")
+    assert "__syncwarp()" in race(file, (0, 3), (0, 4), (1, 1))
     assert "wait for the copy" in race(file, (0, 3), (0, 3), text="by an asynchronous copy that nothing")
-    assert "without _block" in race(file, (0, 3), (1, 3), (3, 3), "changed atomically for one block only")
+    assert "without _block" in race(file, (0, 3), (1, 3), (1, 1), "changed atomically for one block only")
 
 
 @pytest.mark.parametrize("kind", USUAL)
