@@ -33,6 +33,8 @@ FIRST = """from torch.utils.cpp_extension import load_inline
 text = "__global__ void k(int* x) { *x = 1; }\\nint f() { k<<<1, 1>>>(nullptr); return 1; }"
 load_inline("first", "int f();", text, functions=["f"])
 """
+# What loading/run_make.py says if make, a compiler or a package is missing.
+ABSENT = re.compile(r"Error: load: (there is no '[^\n]*|building a layer needs Python packages[^\n]*)")
 KEPT_CACHES = 50
 CORE = re.compile(r"core-[0-9a-f]{16}$")
 MEANT = {
@@ -126,6 +128,8 @@ class Script:
             lines = ran.errors.strip().splitlines()
             errors = [line for line in lines if re.search(r"\berror: |undefined reference", line)]
             return [Finding("not-built", line) for line in (errors or lines)[:3]]
+        if absent := ABSENT.search(ran.errors):
+            return [Finding("not-built", absent[1])]
         return of_run(ran, [str(self.file), *copies], seconds)
 
     def result(self, ran: Ran) -> list[Finding]:
