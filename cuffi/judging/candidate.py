@@ -41,7 +41,7 @@ class Watch(TorchDispatchMode):
         self.copied: list[tuple[str, torch.Tensor, torch.Tensor]] = []  # name, where to, what
         self.bytes = 0
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, func, types, args: tuple = (), kwargs=None):
         made = func(*args, **(kwargs or {}))
         name = func._schema.name.rpartition("::")[2]
         if name == "copy_" and (by := self.computer_of(args[1], [])):

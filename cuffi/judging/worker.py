@@ -213,7 +213,7 @@ def _end(status: int):
     """End as Python does, but leave its memory as it is: what else runs at the end is C's."""
     import atexit
 
-    threading._shutdown()  # ty: ignore[unresolved-attribute]
+    threading._shutdown()  # ty: ignore[missing-attribute]
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
