@@ -63,7 +63,8 @@ def test_expanded_macros(tmp_path):
 
 def test_a_macro_that_makes_a_function(tmp_path):
     """Its use stands outside of functions."""
-    define = '#define MADE(name, op) \\\n  __device__ int name(int a) { asm(op ".s32 %0, %0, 1;" : "+r"(a)); return a; }\n'
+    define = "#define MADE(name, op) \\\n"
+    define += '  __device__ int name(int a) { asm(op ".s32 %0, %0, 1;" : "+r"(a)); return a; }\n'
     kernel = "__global__ void k(int* a) { *a = more(*a); }"
     text, problems = rewritten(tmp_path, f'{define}MADE(more, "add")\n{kernel}')
     assert not problems and "asm" not in text.split("\n", 3)[2] and "cuda_ptx::" in text
