@@ -30,6 +30,8 @@ CLASSES = [
     *("refused", "not-built", "no-kernel", "incomplete"),
 ]
 NO_VERDICT = {"refused", "not-built", "no-kernel", "incomplete", "hang"}
+# What C++ prints of an exception that nobody takes.
+THROWN = re.compile(r"^ *what\(\): *(\S.*)$", re.M)
 # What the errors' text says, in the order in which it is looked for.
 SAID = [
     ("refused", r"a kernel was launched that is not rewritten[^\n]*|[^\n]*what only a GPU runs[^\n]*"),
@@ -237,7 +239,8 @@ def of_run(ran: Ran, files: list[str], seconds: float) -> list[Finding]:
         found.append(Finding("hang", f"no end within {seconds:g} s"))
     signals = [n for n in [*cases, ran.status or 0] if n < 0 and n != -24]
     if not found and signals:
-        found.append(Finding("crash", f"ended by signal {-min(signals)}"))
+        why = THROWN.search(ran.errors)
+        found.append(Finding("crash", f"ended by signal {-min(signals)}{f': {why[1]}' if why else ''}"))
     if not invented:
         return found
     found = [in_doubt(one) if one.kind in OF_VALUES and not SIZED.search(one.text) else one for one in found]
