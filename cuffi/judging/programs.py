@@ -127,14 +127,19 @@ def rewritten(files: list[Path], options: Sequence[str] = (), promises: Mapping 
     if not made.has_main:
         if not made.kernels:
             raise NotBuilt("no-kernel", [f"{files[0]}: no kernel and no main()"])
-        try:
-            made.texts[made.sources[0]] += harness(units[0], promises)
-        except Refused as error:
-            raise NotBuilt("not-built", [f"{files[0]}: {error}"]) from None
-        own = [f for f in units[0].main.functions if f.is_kernel and not f.scope]
-        made.is_sized = all(is_sized(f, promise_of(f, units[0].main.text, promises)) for f in own)
+        _invent(made, units[0], files[0], promises)
     made.folders = list(dict.fromkeys(made.folders))
     return made
+
+
+def _invent(made: Unbuilt, unit: Unit, file: Path, promises: Mapping | None):
+    """Add a main() that calls what the file has."""
+    try:
+        made.texts[made.sources[0]] += harness(unit, promises)
+    except Refused as error:
+        raise NotBuilt("not-built", [f"{file}: {error}"]) from None
+    own = [f for f in unit.main.functions if f.is_kernel and not f.scope]
+    made.is_sized = all(is_sized(f, promise_of(f, unit.main.text, promises)) for f in own)
 
 
 class Watched(HostRewriter):
