@@ -362,6 +362,17 @@ void named_barrier(uint32_t number, uint32_t threads, bool waits) {
 }
 void async_commit() { runner().copies().commit(); }
 void async_wait(int64_t groups_left) { runner().copies().wait(groups_left); }
+void bulk_copy(void* to, const void* from, size_t bytes, const void* barrier) {
+  runner().bulk_copies().ask(static_cast<char*>(to), static_cast<const char*>(from), bytes, bytes,
+                             __builtin_return_address(0), barrier);
+}
+size_t bulk_done(const void* barrier) { return runner().bulk_copies().wait_of(barrier); }
+void bulk_store(void* to, const void* from, size_t bytes) {
+  runner().stores().ask(static_cast<char*>(to), static_cast<const char*>(from), bytes, bytes,
+                        __builtin_return_address(0));
+}
+void bulk_commit() { runner().stores().commit(); }
+void bulk_wait(int64_t groups_left) { runner().stores().wait(groups_left); }
 [[noreturn]] void ptx_problem(const char* what) {
   throw std::runtime_error(std::string("inline PTX: ") + what);
 }
