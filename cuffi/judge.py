@@ -66,8 +66,7 @@ def judge(
         promises: what is promised of the arguments of functions, by their names (judging/promises.py).
 
     Returns:
-        A dict that JSON can have: the version of its schema, verdict, findings, kernels that ran, not_run, seconds,
-        limits.
+        A dict that JSON can have (docs/judge-a-kernel.md).
     """
     began, limits = time.perf_counter(), limits or Limits()
     paths = [Path(file).resolve() for file in files]
@@ -84,8 +83,7 @@ def judge(
         outcome.findings = [Finding(error.kind, line) for line in error.lines]
     except (OSError, subprocess.SubprocessError, ValueError, RecursionError) as error:
         outcome.findings = [Finding("not-built", f"{type(error).__name__}: {error}")]
-    findings = outcome.findings
-    verdict, status = gravest(findings)
+    verdict, status = gravest(findings := outcome.findings)
     findings.sort(key=lambda one: (one.is_warning, one.kind != verdict))
     return {
         "verdict": verdict,

@@ -79,9 +79,6 @@ class Unbuilt:
 def rewritten(files: list[Path], options: Sequence[str] = (), promises: Mapping | None = None) -> Unbuilt:
     """The C++ texts of CUDA files, and of the headers of their project that they include.
 
-    Args:
-        promises: of functions that get invented arguments (promises.py).
-
     Raises:
         NotBuilt: the host cannot run the code, or there is nothing to run.
     """
@@ -125,16 +122,21 @@ def rewritten(files: list[Path], options: Sequence[str] = (), promises: Mapping 
         STDIN.search(source.text) for unit in units for source in unit.sources
     )
     if not made.has_main:
-        if not made.kernels:
-            raise NotBuilt("no-kernel", [f"{files[0]}: no kernel and no main()"])
-        try:
-            made.texts[made.sources[0]] += harness(units[0], promises)
-        except Refused as error:
-            raise NotBuilt("not-built", [f"{files[0]}: {error}"]) from None
-        own = [f for f in units[0].main.functions if f.is_kernel and not f.scope]
-        made.is_sized = all(is_sized(f, promise_of(f, units[0].main.text, promises)) for f in own)
+        _invent(made, units[0], files[0], promises)
     made.folders = list(dict.fromkeys(made.folders))
     return made
+
+
+def _invent(made: Unbuilt, unit: Unit, file: Path, promises: Mapping | None):
+    """Add a main() that calls what the file has, with invented arguments, of which something may be promised."""
+    if not made.kernels:
+        raise NotBuilt("no-kernel", [f"{file}: no kernel and no main()"])
+    try:
+        made.texts[made.sources[0]] += harness(unit, promises)
+    except Refused as error:
+        raise NotBuilt("not-built", [f"{file}: {error}"]) from None
+    own = [f for f in unit.main.functions if f.is_kernel and not f.scope]
+    made.is_sized = all(is_sized(f, promise_of(f, unit.main.text, promises)) for f in own)
 
 
 class Watched(HostRewriter):

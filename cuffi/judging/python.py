@@ -223,7 +223,7 @@ def _first_cache(mode: str) -> Path:
             # If it fails, each file builds for itself, and says why it cannot.
             subprocess.run(
                 words,
-                env=given(os.environ) | environment(mode) | {"CUFFI_CACHE": str(cache)},
+                env=given(os.environ) | SANITIZERS | environment(mode) | {"CUFFI_CACHE": str(cache)},
                 capture_output=True,
             )
             names = [str(file.relative_to(made)) for file in cache.rglob("*") if file.is_file()]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import json
 import os
 import select
@@ -27,6 +28,14 @@ from . import limits
 from .limits import Limits
 
 MOST_BYTES = 1 << 18  # of a request
+# torch, what its first operation under a mode imports, and what `python -m cuffi.ext` runs.
+PREPARED = (
+    "torch",
+    "torch._dynamo",
+    "cuffi.ext",
+    "cuffi.old_torch.cpp_extension",
+    "cuffi.old_torch.on_processor",
+)
 LOOK_SECONDS = 0.2  # between two looks for runs that have ended
 
 
@@ -193,7 +202,6 @@ def run(asked: dict):
     os.chdir(asked["here"])
     module, *arguments = asked["words"]
     sys.path[0], sys.argv = asked["here"], [module, *arguments]
-    import importlib
     import random
 
     random.seed()
@@ -223,12 +231,8 @@ def _end(status: int):
 
 def prepare():
     """Import what each run needs. None of it may read settings, which are those of a run."""
-    import torch._dynamo  # the first operation under a mode imports it
-    import torch.utils._python_dispatch
-
-    from ..old_torch import cpp_extension, ext_front, on_processor
-
-    return torch, cpp_extension, ext_front, on_processor
+    for name in PREPARED:
+        importlib.import_module(name)
 
 
 def main():

@@ -190,9 +190,8 @@ int cases(const char* name, std::initializer_list<dim3> blocks, bool whole, int 
         Case one{count, pattern};
         const bool is_met = call(one, dim3((count + threads - 1) / threads), block);
         fflush(nullptr);
-        if (!is_met) _exit(kUnmet);
         if (cuda_host::lost_launch()) fprintf(stderr, "%s\n", cuda_host::lost_launch());
-        _exit(cuda_host::lost_launch() ? 1 : 0);
+        _exit(cuda_host::lost_launch() ? 1 : is_met ? 0 : kUnmet);
       }
       int status = 0;
       waitpid(child, &status, 0);

@@ -252,18 +252,10 @@ def parse(text: str) -> tuple[list[Race | LaneRead | Mistake | OfHost], set[str]
             thread = divmod(int(thread), int(size))
             races.setdefault((kernel, kind, place), Mistake(kernel, place, line, thread, kind, what, allowed))
         elif word == "host":
-            library, kernel, kind, *rest = said
-            first, second, thread, size = (int(n, 0) for n in rest)
-            (here, mine), (there, its) = places(library, first), places(library, second)
-            of_host = OfHost(kernel, kind, (here, there), (mine, its), divmod(thread, size))
-            races.setdefault((kernel, kind, here, there), of_host)
+            of_host = _of_host(said, places)
+            races.setdefault((of_host.kernel, of_host.kind, *of_host.places), of_host)
         elif word == "refused":
-            kernel, why, library, launch, goes_on = said
-            what = f"CUDA refuses it, and the program does not ask for the error: {why}"
-            place, line = places(library, int(launch, 0))
-            if int(goes_on, 0):
-                what += "\n    {}: it goes on: {}".format(*places(library, int(goes_on, 0)))
-            races.setdefault((kernel, word), Mistake(kernel, place, line, (0, 0), "launch", what))
+            races.setdefault((said[0], word), _refused(said, places))
         elif word == "race":
             library, kernel, what, space, *rest = said
             first, second, one, other, size, element, width = (int(n, 0) for n in rest)
@@ -283,6 +275,22 @@ def parse(text: str) -> tuple[list[Race | LaneRead | Mistake | OfHost], set[str]
     ran = {said[0] for word, *said in rows if word == "ran"}
     left = [LEFT[said[1]].format(said[0], said[2]) for word, *said in rows if word == "left"]
     return list(races.values()), ran, list(dict.fromkeys(left))
+
+
+def _of_host(said: list[str], places: Places) -> OfHost:
+    library, kernel, kind, *rest = said
+    first, second, thread, size = (int(n, 0) for n in rest)
+    (here, mine), (there, its) = places(library, first), places(library, second)
+    return OfHost(kernel, kind, (here, there), (mine, its), divmod(thread, size))
+
+
+def _refused(said: list[str], places: Places) -> Mistake:
+    kernel, why, library, launch, goes_on = said
+    what = f"CUDA refuses it, and the program does not ask for the error: {why}"
+    place, line = places(library, int(launch, 0))
+    if int(goes_on, 0):
+        what += "\n    {}: it goes on: {}".format(*places(library, int(goes_on, 0)))
+    return Mistake(kernel, place, line, (0, 0), "launch", what)
 
 
 IN_A_CONDITION = "; in conditional code all threads must come to it, or none"
