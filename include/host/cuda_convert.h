@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <iosfwd>
 #include <limits>
 #include <tuple>
 #include <type_traits>
@@ -322,6 +323,23 @@ constexpr bool is_index = IsIndex<gpu_plain<T>>::value;
 CAFFE_HOST_SHIFT(<<, shifted_left)
 CAFFE_HOST_SHIFT(>>, shifted_right)
 #undef CAFFE_HOST_SHIFT
+
+// std::endl and std::ws are templates: their type is that of the stream which takes them.
+template <typename T, typename = void>
+struct Manipulates {};
+template <typename T>
+struct Manipulates<T, std::void_t<typename T::char_type, typename T::traits_type>> {
+  using Out = std::basic_ostream<typename T::char_type, typename T::traits_type>;
+  using In = std::basic_istream<typename T::char_type, typename T::traits_type>;
+};
+template <typename T, typename Stream = Manipulates<gpu_plain<T>>>
+typename Stream::Out& operator<<(Shifted<T> shifted, typename Stream::Out& (*own)(typename Stream::Out&)) {
+  return static_cast<T>(shifted.value) << own;
+}
+template <typename T, typename Stream = Manipulates<gpu_plain<T>>>
+typename Stream::In& operator>>(Shifted<T> shifted, typename Stream::In& (*own)(typename Stream::In&)) {
+  return static_cast<T>(shifted.value) >> own;
+}
 
 // The right side of x <<= n.
 template <typename Amount>

@@ -69,6 +69,14 @@ void async_copy(void* to, const void* from, size_t bytes, size_t given);
 void async_commit();
 void async_wait(int64_t groups_left);  // -1: for all, also those of no group
 
+// Bulk copies to shared memory, which a barrier of the block waits for. bulk_done does them, and returns their bytes.
+void bulk_copy(void* to, const void* from, size_t bytes, const void* barrier);
+size_t bulk_done(const void* barrier);
+// Bulk copies from shared memory, in groups of their own.
+void bulk_store(void* to, const void* from, size_t bytes);
+void bulk_commit();
+void bulk_wait(int64_t groups_left);
+
 // PTX: bar.sync and bar.arrive. threads: 0: all.
 void named_barrier(uint32_t number, uint32_t threads, bool waits);
 // A shared address of 32 bits.

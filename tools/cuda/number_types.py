@@ -372,7 +372,8 @@ class Names:
         return bool(known) and self.types.may_be_whole(text)
 
     def is_variable(self, name: str) -> bool:
-        return name in self.reals or name in self.wholes or name in self.others
+        # `4 * sizeof(x)` looks like a declaration.
+        return (name in self.reals or name in self.wholes or name in self.others) and name not in KEYWORDS
 
     def are_whole(self, tokens: list[Token]) -> bool:
         """Is an expression arithmetic on integers alone?"""

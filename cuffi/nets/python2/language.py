@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .literals import as_bytes, as_text
+from .literals import as_text
 from .methods import attribute_of, method
 from .old_numpy import (
     OF_NUMPY,
