@@ -379,7 +379,7 @@ class _Body:
         self._visit(root, in_loop=False, breakable=False)
         if root.has_error:  # the parser does not understand some statement, so the results are the safe ones
             words = body.words
-            at = body.unread()
+            at = body.unread() or root
             self._note("returns_in_loop", "return" in words, at)
             self._note("breaks_loop", "break" in words or "goto" in words, at)
             self._note("writes_outside_loop", True, at)
