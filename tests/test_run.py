@@ -43,3 +43,39 @@ def test_what_cannot_run(tmp_path, capsys):
     file.write_text("__global__ void k() {}\n")
     assert run.main([str(file)]) == 3 and "no main()" in capsys.readouterr().err
     assert run.main([]) == 2 and run.main(["--help"]) == 0
+
+
+def test_the_options_of_its_makefile(tmp_path, capfd):
+    """C++20, OpenMP, a macro, a folder of headers; a GPU's architecture changes nothing."""
+    (tmp_path / "inc").mkdir()
+    (tmp_path / "inc" / "twice.h").write_text("#define TWICE 2\n")
+    main = tmp_path / "main.cu"
+    main.write_text(
+        "#include <concepts>\n#include <omp.h>\n#include <twice.h>\n"
+        "template <std::integral T> __global__ void add(T* x) { x[threadIdx.x] += N * TWICE; }\n"
+        "int main() {\n  int *x, threads = 0;\n  cudaMallocManaged(&x, 8);\n  x[0] = x[1] = 1;\n"
+        "  add<<<1, 2>>>(x);\n  cudaDeviceSynchronize();\n"
+        "  #pragma omp parallel num_threads(3) reduction(+ : threads)\n  threads += 1;\n"
+        '  printf("%d %d\\n", x[0] + x[1], threads);\n}\n'
+    )
+    options = ["-std=c++20", "-Xcompiler", "-fopenmp", "-DN=5", f"-I{tmp_path / 'inc'}", "-arch=sm_80", "-O3"]
+    assert run.main([*options, str(main)]) == 0
+    assert capfd.readouterr().out == "22 3\n"
+    assert run.main([str(main), "--fast-please"]) == 2
+    assert "--fast-please: no option that is known" in capfd.readouterr().err
+
+
+def test_a_macro_that_writes_to_streams(tmp_path, capfd):
+    """Device code may use a macro, so its shifts are rewritten; std::endl and std::ws have no type of their own."""
+    main = tmp_path / "main.cu"
+    main.write_text(
+        "#include <iostream>\n#include <sstream>\n"
+        "#define SAY(x) { std::ostringstream o; o << 1 << std::endl << std::hex << 255 << std::ends << x; \\\n"
+        '  std::istringstream in("  7"); int n; in >> std::ws >> n; \\\n'
+        "  std::cout << o.str().substr(2, 2) << n << std::endl; }\n"
+        "__global__ void k(int* x) { *x = 1 << x[0]; }\n"
+        "int main() {\n  int* x;\n  cudaMallocManaged(&x, 4);\n  *x = 40;\n  k<<<1, 1>>>(x);\n"
+        "  cudaDeviceSynchronize();\n  SAY(*x);\n  std::cout << *x;\n}\n"
+    )
+    assert run.main([str(main)]) == 0
+    assert capfd.readouterr().out == "ff7\n0"

@@ -58,6 +58,17 @@ def test_what_the_linker_and_g_plus_plus_say(tmp_path):
     assert {what.split(" ")[0] for what in said} == {"g", "h", "m"} and KERNEL in left
 
 
+def test_what_the_linker_says_of_a_template_of_c_plus_plus(tmp_path):
+    """std::vector<Image> asks for Image's functions of another file. The code that has such vectors names them, too."""
+    text = "Image g() { Image one(3); return one; }\n" + KERNEL
+    inside = "/usr/include/c++/12/bits/stl_construct.h:151: warning: undefined reference to `Image::~Image()'"
+    own = "{folder}/k.cu:1: warning: undefined reference to `Image::Image(int)'"
+    said, left = trimmed(tmp_path, text + MADE, inside, own, inside)
+    assert said == ["g (line 1)"] and KERNEL in left
+    with pytest.raises(Stays):
+        trimmed(tmp_path, text + MADE, inside)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -107,6 +118,11 @@ def test_an_error_in_a_launcher_stays(tmp_path):
             "#ifdef CUDNN\n#endif\n#ifdef OPENCV\n#endif\n",
             True,
         ),  # the project's own switches
+        ("#include <fftw3.h>", "#ifdef USE_DOUBLE\n#endif\n", True),
+        ("#include <fftw3.h>", "#ifdef FFTW_MPI\n#endif\n", False),
+        ("#include <own/config.h>", "#ifdef USE_DOUBLE\n#endif\n", False),
+        ('#include "helper_cuda.h"', "#ifdef USE_DOUBLE\n#endif\n", True),
+        ('#include "config.h"', "", False),
         ("#include <nvml.h>", "#if defined(__CUDACC__) && CUDART_VERSION > 9000\n#endif\n", True),
     ],
 )
@@ -120,7 +136,7 @@ def test_a_header_that_is_not_here(tmp_path, include, rest, goes):
     if goes:
         lines, left = trimmed(tmp_path, text, f"{{folder}}/k.cu:1:10: {said}")
         assert lines == [f"{include} (line 1)"] and include not in left and KERNEL in left
-        assert ("cuda_bf16.h" in left) == ("cublas" in include)  # as the header itself does
+        assert ("caffe_library_types.h" in left) == ("cublas" in include)  # its types stay
     else:
         with pytest.raises(Stays):
             trimmed(tmp_path, text, f"{{folder}}/k.cu:1:10: {said}")
