@@ -11,11 +11,13 @@ from __future__ import annotations
 import glob
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Collection
 
 from .branches import FOR_DEVICES
 from .conditions import Token
-from .names import ATOMIC, THREAD
+from .lexer import may_wait
+from .names import THREAD
 from .outline import Function
 from .source import Source
 from .tokens import LOOP, Spans, position_from
@@ -49,35 +51,23 @@ def is_known(header: str) -> bool:
     return own or (bool(KNOWN_HEADER.match(header)) and "DeviceAssertion" not in header)
 
 
-def volatile_names(source: Source) -> set[str]:
-    """The names of volatile memory, and of functions that read it."""
-    tokens, names = source.lexed.tokens, {"volatile"}
-    for i, token in enumerate(tokens):
-        if token.text != "volatile":
-            continue
-        for j in range(i + 1, min(i + 12, len(tokens) - 1)):
-            if tokens[j].kind == "name" and tokens[j + 1].text in (";", ",", ")", "=", "["):
-                names.add(tokens[j].text)
-                break
-        around = source.function_around(token.start)
-        if around is not None and not around.is_kernel:
-            names.add(around.name)
-    for function in source.functions:
-        if not function.is_kernel and any("volatile" in p.type.split() for p in function.parameters):
-            names.add(function.name)
-    return names
-
-
 def waits(
-    tokens: list[Token], partner: dict[int, int], first: int, last: int, own: Collection[str]
+    tokens: list[Token],
+    partner: dict[int, int],
+    first: int,
+    last: int,
+    own: Collection[str],
+    at: list[int] | None = None,
 ) -> dict[str, int]:
     """WAITING_LOOP if one of these tokens begins an empty loop, ATOMIC_VALUE if an atomic's value is used: the first.
 
     Args:
         own: the unit's functions. What these do is known by their text, and not by a name with "atomic" in it.
+        at: the indices of all tokens that may_wait finds in the list; None: they are looked for.
     """
     found: dict[str, int] = {}
-    for i in range(first, last):
+    at = may_wait(tokens) if at is None else at
+    for i in at[bisect_left(at, first) : bisect_left(at, last)]:
         word, after = tokens[i].text, tokens[i + 1].text if i + 1 < last else ""
         if word in ("while", "for") and after == "(":
             close = partner.get(i + 1, last)
@@ -86,7 +76,7 @@ def waits(
             )
             if not ends_do and close + 1 < last and tokens[close + 1].text == ";":
                 found.setdefault(WAITING_LOOP, i)
-        elif tokens[i].kind == "name" and ATOMIC.fullmatch(word) and word not in own and after in ("(", "<"):
+        elif word not in ("while", "for") and word not in own and after in ("(", "<"):
             before = tokens[i - 1].text if i > first else ""
             if before == ")":  # of `if (...)`, or a cast
                 opening = partner.get(i - 1, 0)
@@ -110,7 +100,7 @@ def loose_words(source: Source) -> set[str]:
         for f in source.functions
         if f.is_kernel or (f.words & FOR_DEVICES and not f.member and "operator" not in f.words)
     ]
-    tokens, found, volatile = source.lexed.tokens, set(), volatile_names(source)
+    tokens, found, volatile = source.lexed.tokens, set(), source.volatile
     skipped += [(tokens[a].start, tokens[b].end) for a, b in source.declared if tokens[b].text == ";"]
     inside = [(tokens[a].start, tokens[b].end) for ranges in source.classes.values() for a, b in ranges]
     classes, left_out = Spans(inside), Spans(skipped)

@@ -23,7 +23,6 @@ from .alone import (
     asks_as_itself,
     is_known,
     loose_words,
-    volatile_names,
     waits,
 )
 from .body import Body
@@ -43,6 +42,7 @@ from .unit_names import UnitNames
 # do so (include/host/cuda_launch.h).
 RANGE_LOOPS = {"CUDA_KERNEL_LOOP": "CUDA_KERNEL_RANGE", "CUDA_2D_KERNEL_LOOP": "CUDA_2D_KERNEL_RANGE"}
 
+EXTERN_CONSTANT = re.compile(r"\bextern\s[^;{}()]*\b__constant__\b([^;{}]*);")
 ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
 CHANGES = ASSIGNMENTS | {"++", "--"}
 # What a kernel's statements may have, by the field of Kernel.
@@ -128,13 +128,26 @@ class Unit:
         self._loose = self.reachable(loose)
         # What another file defines may ask for its thread, and wait for others.
         self.foreign = foreign_functions(self.sources)
-        self.volatile = {name for source in self.sources for name in volatile_names(source)}
+        self.volatile = set().union(*(source.volatile for source in self.sources))
         self.unread = [reason for source in self.sources for reason in self._unread(source)]
 
     @functools.cached_property
     def types(self) -> Types:
         """What the files' names mean to a conversion."""
         return Types(self.sources)
+
+    @functools.cached_property
+    def kernel_names(self) -> set[str]:
+        return {
+            function.name for source in self.sources for function in source.functions if function.is_kernel
+        }
+
+    @functools.cached_property
+    def extern_constants(self) -> set[str]:
+        """The words of declarations of constant memory that is elsewhere."""
+        with_some = [source.text for source in self.sources if "__constant__" in source.text]
+        declared = [text for each in with_some for text in EXTERN_CONSTANT.findall(each)]
+        return {word for text in declared for word in re.findall(r"\w+", text)}
 
     @functools.cached_property
     def names(self) -> UnitNames:
@@ -319,7 +332,7 @@ class Unit:
 def _words(lexed: Lexed, start: int, end: int, functions: Collection[str]) -> set[str]:
     first, last = position_from(lexed.tokens, start), position_from(lexed.tokens, end)
     words = {token.text for token in lexed.tokens[first:last] if token.kind == "name"}
-    return words | waits(lexed.tokens, lexed.partner, first, last, functions).keys()
+    return words | waits(lexed.tokens, lexed.partner, first, last, functions, lexed.may_wait).keys()
 
 
 def _words_by_name(sources: list[Source], functions: Collection[str]) -> dict[str, set[str]]:
@@ -334,7 +347,9 @@ def _words_by_name(sources: list[Source], functions: Collection[str]) -> dict[st
             for first, last in ranges:
                 tokens = source.lexed.tokens
                 words = {t.text for t in tokens[first:last] if t.kind == "name"}
-                words |= waits(tokens, source.lexed.partner, first, last, functions).keys()
+                words |= waits(
+                    tokens, source.lexed.partner, first, last, functions, source.lexed.may_wait
+                ).keys()
                 by_name.setdefault(name, set()).update(words)
         for macro in source.macros:
             body = macro_body(macro)

@@ -105,7 +105,10 @@ def choose(listed: Iterable[Token | Directive], defined: Mapping[str, int]) -> d
     places = _Places(listed)
     for item in listed:
         if isinstance(item, Token):
-            places.read(item)
+            if item.kind == "punct" and item.text in ";{}":
+                places.read(item.text)
+            else:
+                places.head.append(item.text)
             if stack:
                 stack[-1].branches[-1].items.append(item)
         elif item.word in ("if", "ifdef", "ifndef"):
@@ -231,16 +234,13 @@ class _Places:
     def leave(self):
         self.saved.pop()
 
-    def read(self, token: Token):
-        text = token.text
-        if token.kind == "punct" and text in ";{}":
-            if text == "{":
-                self.braces.append(self._opened())
-            elif text == "}" and self.braces:
-                self.braces.pop()
-            self.head = []
-        else:
-            self.head.append(text)
+    def read(self, text: str):
+        """Read a brace or a semicolon. Other tokens go into `head`."""
+        if text == "{":
+            self.braces.append(self._opened())
+        elif text == "}" and self.braces:
+            self.braces.pop()
+        self.head = []
 
     def _opened(self) -> str:
         """What the braces after this head are."""

@@ -16,7 +16,7 @@ from ..files import read
 from .alone import ATOMIC_VALUE, WAITING_LOOP, waits
 from .analysis import Kernel, Unit
 from .guard import NO_IF
-from .names import BARRIER, IN_WARPS, semantics
+from .names import BARRIER, IN_WARPS, THREAD, semantics
 from .outline import Function
 from .reasons import Reason, Way
 from .rewrite import Rewriter
@@ -35,7 +35,7 @@ WAYS = {
 }
 # What is no reason to wonder: each thread does one thing.
 USUAL = {NO_LOOP, NO_IF}
-NO_PARAMETER = "threadIdx is set for each, because a function asks for it"
+NO_PARAMETER = f"{THREAD} is set for each, because a function asks for it"
 # What stands in a set of words for what is no word.
 NO_WORDS = {WAITING_LOOP: "a loop without a body, which may wait for another thread",
             ATOMIC_VALUE: "the value of an atomic is used, and there is a loop"}  # fmt: skip

@@ -12,27 +12,33 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 from .brackets import CLOSING, OPENING
 from .branches import Choice, choose
 from .conditions import HOST_BUILD, Directive, Token, evaluate
+from .names import ATOMIC
 
+# The blanks before a token are its own, and what is frequent is tried first: so reading takes half the time.
 TOKEN = re.compile(
     r"""
-      (?P<comment> //(?:\\\r?\n|[^\n])* | /\*.*?(?:\*/|\Z) )
+      [ \t\r\f\v]* (?:
+      (?P<name>    (?!(?:u8|[uUL])?R?["'])[A-Za-z_$\x80-\xff][\w$\x80-\xff]* )
+    | (?P<newline> \n )
+    | (?P<comment> //(?:\\\r?\n|[^\n])* | /\*.*?(?:\*/|\Z) )
     | (?P<string>  (?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\(.*?\)(?P=delimiter)"
                  | (?:u8|[uUL])?"(?:\\.|[^"\\\n])*" )
     | (?P<char>    (?:u8|[uUL])?'(?:\\.|[^'\\\n])+' )
-    | (?P<name>    [A-Za-z_$\x80-\xff][\w$\x80-\xff]* )
+    | (?P<rest>    [A-Za-z_$\x80-\xff][\w$\x80-\xff]* )
     | (?P<number>  \.?\d(?:[eEpP][+-]|'\w|[\w.])* )
-    | (?P<newline> \n )
     | (?P<splice>  \\\r?\n )
-    | (?P<punct>   <<=|>>=|<<|>>|::|->|\#\#|\+\+|--|&&|\|\||[-+*/%&|^!=<>]=|\.\.\.|\S )
+    | (?P<punct>   <<=|>>=|<<|>>|::|->|\#\#|\+\+|--|&&|\|\||[-+*/%&|^!=<>]=|\.\.\.|\S ) )
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
+BLANKS = " \t\r\f\v"
 
 
 class Imbalance(NamedTuple):
@@ -67,6 +73,10 @@ class Lexed:
         self.choices = choose(every, defined) if defined.get("CAFFE_HOST_BACKEND") else {}
         self._keep_live(every)
 
+    @cached_property
+    def may_wait(self) -> list[int]:
+        return may_wait(self.tokens)
+
     def position(self, offset: int) -> tuple[int, int]:
         """The line and column of an offset. Both count from 1."""
         line = bisect_right(self._newlines, offset - 1)
@@ -89,36 +99,46 @@ class Lexed:
             if type(first) is Directive and first.word == "ifndef" and _is_guard(first, second)
         }
         conditionals: list[_Conditional] = []
+        tokens, live = self.tokens, True
         for item in items:
-            live = not conditionals or conditionals[-1].live
             if isinstance(item, Token):
-                if live:
+                if live and item.kind == "punct":
                     self._match(item, stack)
+                elif live:
+                    tokens.append(item)
             elif item.word in ("if", "ifdef", "ifndef"):
                 if live:
                     self.conditions.append(item)
                 conditionals.append(_Conditional(item, live, stack, self.value(item), self._refused(item)))
+                live = conditionals[-1].live
             elif item.word in ("elif", "else", "endif") and conditionals:
-                top = conditionals[-1]
-                if top.live:
-                    top.exits.append(list(stack))
-                if item.word != "endif":
-                    if top.outer and item.word == "elif":
-                        self.conditions.append(item)
-                    top.next_branch(item, self.value(item), self._refused(item))
-                    stack[:] = top.entry
-                    continue
-                conditionals.pop()
-                if top.doubt is not None and top.start not in guards:
-                    self.undecided.append((top.doubt, item.end))
-                exits = top.exits + ([] if top.decided or not top.outer else [top.entry])
-                stack[:] = exits[0] if exits else top.entry
-                shapes = {tuple(self.tokens[i].text for i in exit) for exit in exits}
-                if len(shapes) > 1:
-                    self.imbalances.append(Imbalance(top.start, item.end))
+                self._next_branch(item, conditionals, stack, guards)
+                live = not conditionals or conditionals[-1].live
             elif live:
                 self.directives.append(item)
-        self.imbalances += [Imbalance(self.tokens[i].start, len(self.text)) for i in stack]
+        self.imbalances += [Imbalance(tokens[i].start, len(self.text)) for i in stack]
+
+    def _next_branch(
+        self, item: Directive, conditionals: list[_Conditional], stack: list[int], guards: set[int]
+    ):
+        """Read an #elif, #else or #endif."""
+        top = conditionals[-1]
+        if top.live:
+            top.exits.append(list(stack))
+        if item.word != "endif":
+            if top.outer and item.word == "elif":
+                self.conditions.append(item)
+            top.next_branch(item, self.value(item), self._refused(item))
+            stack[:] = top.entry
+            return
+        conditionals.pop()
+        if top.doubt is not None and top.start not in guards:
+            self.undecided.append((top.doubt, item.end))
+        exits = top.exits + ([] if top.decided or not top.outer else [top.entry])
+        stack[:] = exits[0] if exits else top.entry
+        shapes = {tuple(self.tokens[i].text for i in exit) for exit in exits}
+        if len(shapes) > 1:
+            self.imbalances.append(Imbalance(top.start, item.end))
 
     def _refused(self, directive: Directive) -> bool:
         """Does the branch end with an error when it runs? Then nothing in it is live."""
@@ -128,8 +148,6 @@ class Lexed:
     def _match(self, token: Token, stack: list[int]):
         index = len(self.tokens)
         self.tokens.append(token)
-        if token.kind != "punct":
-            return
         if token.text in OPENING:
             stack.append(index)
         elif token.text in CLOSING:
@@ -145,21 +163,32 @@ class Lexed:
                 self.imbalances.append(Imbalance(token.start, token.end))
 
 
+def may_wait(tokens: list[Token]) -> list[int]:
+    """The indices of loops and of what may be atomics, by which a thread may wait for another one."""
+    return [i for i, token in enumerate(tokens) if token.kind == "name" and _may_wait(token.text)]
+
+
+@lru_cache(maxsize=1 << 16)
+def _may_wait(word: str) -> bool:
+    return word in ("while", "for") or bool(ATOMIC.fullmatch(word))
+
+
 def tokens_and_directives(text: str):
     """Yields the tokens and directives of the whole text in order, also of dead branches."""
     word, tokens, start = None, [], None  # the directive being read
-    line_is_fresh = True
-    for match in TOKEN.finditer(text):
+    line_is_fresh, make = True, tuple.__new__
+    for match in TOKEN.finditer(text, 0, len(text.rstrip(BLANKS))):
         kind = match.lastgroup or ""
         if kind in ("comment", "splice"):
             continue
         if kind == "newline":
             if start is not None:
-                yield Directive(word or "", tokens, start, match.start())
+                yield Directive(word or "", tokens, start, match.end() - 1)
                 word, tokens, start = None, [], None
             line_is_fresh = True
             continue
-        token = Token(kind, match.group(), match.start())
+        # Token(...) takes twice the time.
+        token = make(Token, ("name" if kind == "rest" else kind, match[kind], match.start(kind)))
         if line_is_fresh and token.text == "#":
             start = token.start
         elif start is None:

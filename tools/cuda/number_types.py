@@ -341,10 +341,9 @@ class Names:
         tokens, partner = source.lexed.tokens, source.lexed.partner
         head, body, end = (position_from(tokens, at) for at in (function.head, function.body, function.end))
         self.templates |= set(typenames(tokens[head:body]))
-        for ranges in source.classes.values() if function.member or function.scope else ():
-            for opening, close in ranges:
-                if opening < head < close or (function.scope and tokens[opening - 1].text == function.scope):
-                    self.templates |= typenames_of_class(tokens, opening)
+        if function.member or function.scope:
+            for opening in source.classes_around(head) + source.classes_after.get(function.scope, []):
+                self.templates |= typenames_of_class(tokens, opening)
         for parameter in function.parameters:
             self._declare(parameter.name, parameter.type)
         for name, text in declared(tokens, partner, body, end):

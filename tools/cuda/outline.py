@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from functools import cached_property
 from typing import NamedTuple
 
 from .lexer import Lexed, Token
@@ -81,6 +82,38 @@ class Outline:
             self._bodies = [f.body for f in self.functions]  # in order, and none is in another one
         at = bisect_right(self._bodies, offset) - 1
         return self.functions[at] if at >= 0 and offset < self.functions[at].end else None
+
+    @cached_property
+    def _nested(self) -> tuple[list[int], list[tuple[int, int]]]:
+        """The `{` of each class, in order; and for each its `}`, and the place in this list of the class around it."""
+        ranges = sorted(each for found in self.classes.values() for each in found)
+        around: list[int] = []
+        above: list[tuple[int, int]] = []
+        for i, (opening, close) in enumerate(ranges):
+            while around and ranges[around[-1]][1] < opening:
+                around.pop()
+            above.append((close, around[-1] if around else -1))
+            around.append(i)
+        return [opening for opening, _ in ranges], above
+
+    def classes_around(self, index: int) -> list[int]:
+        """The `{` of the classes that a token is in."""
+        openings, above = self._nested
+        at, found = bisect_left(openings, index) - 1, []
+        while at >= 0:
+            close, outer = above[at]
+            if index < close:
+                found.append(openings[at])
+            at = outer
+        return found
+
+    @cached_property
+    def classes_after(self) -> dict[str, list[int]]:
+        """The `{` of classes, by the word before it."""
+        found: dict[str, list[int]] = {"": []}
+        for opening in (opening for each in self.classes.values() for opening, _ in each):
+            found.setdefault(self.lexed.tokens[opening - 1].text, []).append(opening)
+        return found
 
     def _scope(self, index: int, end: int, inside: str, scope: str):
         """Record what a namespace, or the class `inside`, contains, and all scopes in it."""

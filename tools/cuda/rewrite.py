@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import os
 import sys
 
@@ -148,6 +149,14 @@ def rewrite_files(
     """
     tool = os.path.basename(tool)
     options = _options(tool, arguments)
+    gc.disable()  # millions of tokens live to the end
+    try:
+        return _rewrite_files(tool, rewriter_class, options, prologue, notes, find_in)
+    finally:
+        gc.enable()
+
+
+def _rewrite_files(tool: str, rewriter_class, options, prologue: str, notes: str, find_in) -> int:
     rewriter_class.watched = options.watched
     source, output, root = options.source, options.output, options.root
     here = os.path.dirname(source) or "."

@@ -67,6 +67,25 @@ class Source(Outline):
         """The offsets of the names of all functions that the file defines."""
         return {function.at for function in self.functions}
 
+    @cached_property
+    def volatile(self) -> set[str]:
+        """The names of volatile memory, and of functions that read it."""
+        tokens, names = self.lexed.tokens, {"volatile"}
+        for i, token in enumerate(tokens):
+            if token.text != "volatile":
+                continue
+            for j in range(i + 1, min(i + 12, len(tokens) - 1)):
+                if tokens[j].kind == "name" and tokens[j + 1].text in (";", ",", ")", "=", "["):
+                    names.add(tokens[j].text)
+                    break
+            around = self.function_around(token.start)
+            if around is not None and not around.is_kernel:
+                names.add(around.name)
+        for function in self.functions:
+            if not function.is_kernel and any("volatile" in p.type.split() for p in function.parameters):
+                names.add(function.name)
+        return names
+
     def includes(self, angles: bool = False):
         """The names of the includes in quotes, in order. With `angles`, also of those in <>."""
         for directive in self.lexed.directives:

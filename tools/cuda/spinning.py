@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .alone import volatile_names
 from .analysis import Unit
 from .rewrite import Rewriter
 
@@ -10,7 +9,7 @@ from .rewrite import Rewriter
 def spinning_loops(file: Rewriter, unit: Unit):
     """Let other threads run in loops that read volatile memory, or that do nothing else."""
     tokens, partner = file.source.lexed.tokens, file.source.lexed.partner
-    names = {name for source in unit.sources for name in volatile_names(source)}
+    names = unit.volatile
     for i, token in enumerate(tokens[:-1]):
         if token.text not in ("while", "for") or tokens[i + 1].text != "(" or i + 1 not in partner:
             continue

@@ -52,7 +52,6 @@ from .strides import strides_of
 from .tokens import macro_body, position_from
 from .warps import warps_of
 
-EXTERN_CONSTANT = re.compile(r"\bextern\s[^;{}()]*\b__constant__\b([^;{}]*);")
 NO_HOST_MEANING = {
     "texture": "texture reference (CUDA 12 removed them too); read the memory through a pointer",
     "gpu": "{} has a meaning on a GPU alone; put it in #ifdef __CUDA_ARCH__ with an #else for the host",
@@ -86,15 +85,14 @@ class HostRewriter(Rewriter):
     def __init__(self, unit: Unit, source: Source):
         super().__init__(source)
         self.problems += source.problems
-        declared = (EXTERN_CONSTANT.findall(own.text) for own in unit.sources)
-        self.declared = {word for texts in declared for text in texts for word in re.findall(r"\w+", text)}
+        self.declared = unit.extern_constants
         self._answered: list[tuple[int, int]] = []  # the conditions of guards
         self._late: list[tuple[int, int, str]] = []  # edits that go behind others at their offset
         self.warps: WarpsRewriter | None = None
         self._in_phases: set[int] = set()  # the bodies of kernels whose phases are loops
         self.ways: list[Way] = []
         kernels = {kernel.body: kernel for kernel in unit.kernels(source)}
-        self.kernels = {f.name for own in unit.sources for f in own.functions if f.is_kernel}
+        self.kernels = unit.kernel_names
         for function in source.functions:
             if function.is_kernel:
                 self._kernel(unit, function, kernels[function.body, function.end])
