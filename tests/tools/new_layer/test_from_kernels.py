@@ -50,7 +50,8 @@ def test_a_variable_is_no_templates_value():
 def test_a_concept_names_a_type(kind):
     """`Real T` is a type, no value; `std::size_t N` and `Mode M` are values."""
     text = (
-        "template <typename T> concept Real = true;\nnamespace of { template <typename T, int N> concept Wide = true; }\n"
+        "template <typename T> concept Real = true;\n"
+        "namespace of { template <typename T, int N> concept Wide = true; }\n"
         f"template <{kind} T, std::size_t N> __global__ void k(T* y) {{ *y = N; }}\n"
         "void run(float* y) { k<float, 4><<<1, 1>>>(y); }\n"
     )
