@@ -19,7 +19,7 @@ from . import kept
 from .findings import Finding, difference, of_run
 from .harness import harness
 from .limits import Limits, Ran, run
-from .rewriters import HostRewriter, Unit, cxx, read, rewrite_unit
+from .rewriters import HostRewriter, Unit, answers_of, cxx, read, rewrite_unit
 
 # races: the finder, unoptimised, because an optimiser removes accesses whose value nobody uses.
 MODES = {
@@ -104,7 +104,8 @@ def rewritten(files: list[Path], options: Sequence[str] = ()) -> Unbuilt:
         texts, problems, notes = rewrite_unit(unit, Watched, "cuffi.judge", "")
         if problems:
             raise NotBuilt("refused", [str(problem) for problem in problems[:3]])
-        units.append(unit)
+        answers = answers_of(unit)
+        units.append(unit.where(answers[0]) if answers else unit)
         made.not_watched += notes
         made.sources.append(str(file.parent.relative_to(root) / f"judged{number}.cpp"))
         made.texts |= {name or made.sources[-1]: text for name, text in texts.items()}

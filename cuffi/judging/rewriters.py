@@ -14,6 +14,7 @@ from tools.cuda.analysis import Unit
 from tools.cuda.names import BLOCK, THREAD
 from tools.cuda.rewrite import rewrite_unit
 from tools.cuda.to_host import HostRewriter
+from tools.cuda.undecided import answers_of
 from tools.files import read
 from tools.package_module import package_module
 
@@ -27,6 +28,7 @@ __all__ = [
     "Mistake",
     "Race",
     "Unit",
+    "answers_of",
     "cxx",
     "parse",
     "read",
