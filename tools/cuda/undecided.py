@@ -23,7 +23,7 @@ DEFINED = re.compile(r"\bdefined\s*\(?\s*(\w+)")
 
 def answers_of(unit: Unit) -> list[dict[str, int]]:
     """What the macros may be by which an #if leaves brackets open. Empty if there are none, or it cannot be said."""
-    asked = {name: at for source in unit.sources for name, at in _asked(source).items()}
+    asked = {name: at for source in unit.sources for name, at in _macros(source).items()}
     asked = {name: at for name, at in asked.items() if name not in HOST_BUILD and name not in VALUES}
     own = {name: _defines(unit, name) for name in asked}
     if not asked or None in own.values() or sum(not given for given in own.values()) > MOST:
@@ -32,7 +32,7 @@ def answers_of(unit: Unit) -> list[dict[str, int]]:
     return [dict(zip(own, values, strict=True)) for values in itertools.product(*several)]
 
 
-def _asked(source: Source) -> dict[str, int]:
+def _macros(source: Source) -> dict[str, int]:
     """The macros that these conditions ask for, with the place of the first one."""
     found: dict[str, int] = {}
     for condition in source.lexed.conditions:
@@ -49,7 +49,7 @@ def _asked(source: Source) -> dict[str, int]:
 
 def _defines(unit: Unit, name: str) -> bool | None:
     """Do the unit's files define a macro, for all that is below? None if that changes, or an #if decides it."""
-    first = _asked(unit.main).get(name, len(unit.main.text))
+    first = _macros(unit.main).get(name, len(unit.main.text))
     found = False
     for source in unit.sources:
         depth = 0
@@ -63,6 +63,12 @@ def _defines(unit: Unit, name: str) -> bool | None:
                 return None
             found = True
     return found
+
+
+def decided(unit: Unit) -> Unit:
+    """The same files by the first answer, so that all brackets match."""
+    answers = answers_of(unit)
+    return unit.where(answers[0]) if answers else unit
 
 
 def joined(texts: Iterable[tuple[dict[str, int], str]]) -> str:
