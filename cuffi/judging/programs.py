@@ -21,7 +21,7 @@ from .findings import Finding, difference, of_run
 from .harness import harness, is_sized, promise_of
 from .limits import Limits, Ran, run
 from .promises import Refused
-from .rewriters import HostRewriter, Unit, cxx, read, rewrite_unit
+from .rewriters import HostRewriter, Unit, cxx, decided, read, rewrite_unit
 
 # races: the finder, unoptimised, because an optimiser removes accesses whose value nobody uses.
 MODES = {
@@ -107,7 +107,7 @@ def rewritten(files: list[Path], options: Sequence[str] = (), promises: Mapping 
         texts, problems, notes = rewrite_unit(unit, Watched, "cuffi.judge", "")
         if problems:
             raise NotBuilt("refused", [str(problem) for problem in problems[:3]])
-        units.append(unit)
+        units.append(decided(unit))
         made.not_watched += notes
         made.sources.append(str(file.parent.relative_to(root) / f"judged{number}.cpp"))
         made.texts |= {name or made.sources[-1]: text for name, text in texts.items()}

@@ -14,6 +14,7 @@ from tools.cuda.analysis import Unit
 from tools.cuda.names import BLOCK, THREAD
 from tools.cuda.rewrite import rewrite_unit
 from tools.cuda.to_host import HostRewriter
+from tools.cuda.undecided import decided
 from tools.files import read
 from tools.package_module import package_module
 
@@ -29,6 +30,7 @@ __all__ = [
     "Race",
     "Unit",
     "cxx",
+    "decided",
     "parse",
     "read",
     "rewrite_unit",

@@ -124,8 +124,7 @@ def load_inline(
     )
     if instances is not None:
         inline.list_instances(instances)
-    if asked.standard > "17":
-        inline.files[PurePosixPath("cxx_standard")] = asked.standard.encode()
+    inline.ask_for(asked.standard)
     recipe, entry = inline.built(arch, backends, sanitized, has_others=bool(sources))
     if declarations is None:
         for line in (entry.folder / "left_out").read_text().splitlines():
@@ -161,6 +160,11 @@ class _Inline:
         listed = self.files[PurePosixPath("instances")] = _listed(instances)
         named = [header for word, header in OF_HALVES.items() if word.encode() in listed]
         self.files[PurePosixPath("prologue.h")] += b"".join(named)
+
+    def ask_for(self, standard: str) -> None:
+        """Add the C++ standard, if it is newer than the toolkit's."""
+        if standard > "17":
+            self.files[PurePosixPath("cxx_standard")] = standard.encode()
 
     def built(self, arch, backends, sanitized: dict, has_others: bool) -> tuple[Recipe, Entry]:
         """The recipe, and its cache entry. Where NVRTC cannot build it, nvcc does."""

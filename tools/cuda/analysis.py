@@ -109,6 +109,7 @@ class Unit:
         beside the file that includes them. `replaced` are macros of the file that the toolkit's will replace.
         """
         self.main, self._find = Source(text, path, defined), functools.cache(find) if find else None
+        self._made = text, path, find, replaced, root
         root = root or os.path.dirname(path)
         self.clock = Clock()
         name = os.path.relpath(path, root or ".")
@@ -130,6 +131,11 @@ class Unit:
         self.foreign = foreign_functions(self.sources)
         self.volatile = set().union(*(source.volatile for source in self.sources))
         self.unread = [reason for source in self.sources for reason in self._unread(source)]
+
+    def where(self, known: Mapping[str, int]) -> Unit:
+        """The same files, where these macros are defined (1) or not (0)."""
+        text, path, find, replaced, root = self._made
+        return Unit(text, path, {**self.main.defined, **known}, find, replaced, root)
 
     @functools.cached_property
     def types(self) -> Types:

@@ -13,6 +13,7 @@ from .analysis import Unit
 from .branches import FOR_DEVICES
 from .conditions import IS_DEFINED, Token
 from .source import RewriteProblem, Source
+from .undecided import answers_of, joined
 
 BANNER = "// Made by tools/{} from {}; do not edit.\n"
 
@@ -86,6 +87,21 @@ def rewrite_unit(
     unit: Unit, rewriter_class, tool: str, prologue: str
 ) -> tuple[dict[str, str], list, list[str]]:
     """The same of files that are read."""
+    parts = []
+    for known in answers_of(unit):
+        texts, problems, notes = _rewritten(unit.where(known), rewriter_class, tool, prologue)
+        if problems:
+            return texts, problems, notes
+        parts.append((known, texts, notes))
+    if not parts:
+        return _rewritten(unit, rewriter_class, tool, prologue)
+    texts = {name: joined((known, texts[name]) for known, texts, _ in parts) for name in parts[0][1]}
+    return texts, [], [line for *_, notes in parts for line in notes]
+
+
+def _rewritten(
+    unit: Unit, rewriter_class, tool: str, prologue: str
+) -> tuple[dict[str, str], list, list[str]]:
     texts, problems, notes = {}, [], []
     for relative, source in {"": unit.main, **unit.headers}.items():
         unit.clock.check(len(unit.headers))

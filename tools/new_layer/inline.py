@@ -165,16 +165,11 @@ def completed(
         )
     declarations = exported(source)
     functions = [text for _, text in declarations if not text.startswith("//")]
-    numbers = {
-        f.name for f in source.functions if f.parameters and not re.search(CALLS, text[f.body : f.end])
-    }
-    unfit = [(head, why) for head in functions if (why := why_not_exported(head, numbers))]
+    unfit = _unfit(source, functions)
     has_kernels = any(function.is_kernel for function in source.functions)
     # With a function that is unfit, a file with kernels is a list of these: its functions are not made for Python.
     if declarations and not (has_kernels and unfit):
         return header_of(declarations), text, []
-    beside = f"{_name_in(unfit[0][0])}, beside it, cannot be" if unfit else ""
-    unfit += [(head, beside) for head in functions if head not in dict(unfit)]
     file = kernels_of(text, path, instances, macros, others)
     file.launched_only = launched_only
     source = file.source
@@ -185,9 +180,7 @@ def completed(
         at = source.lexed.imbalances[0].start
         raise NothingExported(f"this `{source.text[at]}` has no partner", source.lexed.position(at)[0])
     without = [f"a kernel without a launcher: {kernel} {reason}" for kernel, reason in left_out]
-    without += [
-        f"{_name_in(text)} is not called from Python: {'it ' * (why != beside)}{why}" for text, why in unfit
-    ]
+    without += _not_called(functions, unfit)
     if not launchers:
         given = "load_inline(..., macros={...}) has what its makefile defines"
         hidden = f"; its #if leave out every kernel: {given}" if has_kernels else ""
@@ -208,6 +201,22 @@ def completed(
     said = {name: "".join(f"{line}\n" for _, line in said_above(source, f)) for name, f in heads.items()}
     header = "".join(f"{said[launcher.kernel.name]}{launcher.declaration()}\n" for launcher in launchers)
     return header, text.rstrip("\n") + "\n" + added, without
+
+
+def _unfit(source: Source, functions: list[str]) -> dict[str, str]:
+    """Why Python cannot call some of these functions, by their declarations."""
+    numbers = {
+        f.name for f in source.functions if f.parameters and not re.search(CALLS, source.text[f.body : f.end])
+    }
+    return {head: why for head in functions if (why := why_not_exported(head, numbers))}
+
+
+def _not_called(functions: list[str], unfit: dict[str, str]) -> list[str]:
+    """A line for each function of a file whose kernels get launchers: one that is unfit leaves out all."""
+    said = [f"{_name_in(head)} is not called from Python: it {why}" for head, why in unfit.items()]
+    first = next(map(_name_in, unfit), "")
+    others = [_name_in(head) for head in functions if head not in unfit]
+    return said + [f"{name} is not called from Python: {first}, beside it, cannot be" for name in others]
 
 
 # A file of this name beside it: the source does not compile for a type that it does not launch.

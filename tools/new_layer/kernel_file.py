@@ -185,7 +185,7 @@ def _of_heads(unit: Unit, macros: Iterable[str]) -> dict[str, int]:
         if isinstance(d, Directive) and d.word in CONDITIONALS
     ]
     kernels = [f for f in unit.main.functions if f.is_kernel]
-    if not any(f.head < d.start < f.body for f in kernels for d in asked):
+    if not any(f.head < d.start < f.body for f in kernels for d in asked) and not unit.main.lexed.imbalances:
         return {}
     defined = set(macros).union(*map(macros_defined, unit.sources))
     words = {t.text: d.start for d in reversed(asked) for t in d.tokens if t.kind == "name"}
