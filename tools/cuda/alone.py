@@ -30,7 +30,11 @@ MEETS = re.compile(
 # Those of them by which all lanes of a warp meet (warps.py).
 IN_WARPS = {
     *("__shfl_sync", "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync"),
-    *("__ballot_sync", "__any_sync", "__all_sync", "__syncwarp"),
+    *("__ballot_sync", "__any_sync", "__all_sync", "__syncwarp", "__match_any_sync", "__match_all_sync"),
+    *(f"__reduce_{name}_sync" for name in ("add", "min", "max", "and", "or", "xor")),
+    # Those of groups (groups.py).
+    *("__caffe_shfl_sync", "__caffe_shfl_up_sync", "__caffe_shfl_down_sync", "__caffe_shfl_xor_sync"),
+    "__caffe_reduce_sync",
 }
 # Names by which the toolkit's own functions ask for the thread, and the thread itself.
 IDENTITY = re.compile(r"(threadIdx|KernelPosition|CUDA_\w*LOOP\w*|CAFFE_KERNEL_LOOP_OVER|CAFFE_VECTOR_\w+)\Z")
@@ -52,7 +56,7 @@ OWN_FOLDERS = own_folders(ROOT)
 # Headers of C, C++ and torch, without the folders in which torch has code for GPUs.
 KNOWN_HEADER = re.compile(
     r"([a-z_\d]+|(assert|ctype|errno|float|inttypes|limits|math|memory|stdbool|stddef|stdint|stdio|stdlib|string|time|unistd)\.h"
-    r"|(sys|bits)/\w+\.h|Python\.h|pybind11/[\w/]+\.h|(torch|c10|ATen|THC?)/(?!(native|.*detail)/)[\w/]+\.h)\Z"
+    r"|(sys/\w+|bits/stdc\+\+)\.h|(cublas|cudnn|cufft|curand|cusolver|cusparse)\w*\.h|(mpi|nccl|omp|nvml|nvToolsExt)\.h|Python\.h|pybind11/[\w/]+\.h|(torch|c10|ATen|THC?)/(?!(native|.*detail)/)[\w/]+\.h)\Z"
 )
 
 
@@ -83,15 +87,52 @@ def volatile_names(source: Source) -> set[str]:
     return names
 
 
+def in_loops(tokens: list[Token], partner: dict[int, int], first: int, last: int) -> set[int]:
+    """The indices of the tokens that stand in a loop."""
+    if any(token.text == "goto" for token in tokens[first:last]):
+        return set(range(first, last))
+    found: set[int] = set()
+    for i in range(first, last):
+        if tokens[i].text == "do" and tokens[i].kind == "name":
+            end = partner.get(i + 1, last) if i + 1 < last and tokens[i + 1].text == "{" else last
+        elif tokens[i].text in ("for", "while") and i + 1 < last and tokens[i + 1].text == "(":
+            end = _end_of_statement(tokens, partner, partner.get(i + 1, last) + 1, last)
+        else:
+            continue
+        found |= set(range(i, end))
+    return found
+
+
+def _end_of_statement(tokens: list[Token], partner: dict[int, int], i: int, last: int) -> int:
+    """The index behind the statement that begins there, and behind what may belong to it."""
+    while i < last and tokens[i].text != ";":
+        if tokens[i].text == "{":
+            i = partner.get(i, last) + 1
+            if i < last and tokens[i].text != "else":
+                return i
+            continue
+        i = partner.get(i, last) + 1 if tokens[i].text in ("(", "[") else i + 1
+    if i + 1 < last and tokens[i + 1].text == "else":
+        return _end_of_statement(tokens, partner, i + 2, last)
+    return i + 1
+
+
 def waits(
-    tokens: list[Token], partner: dict[int, int], first: int, last: int, own: Collection[str]
+    tokens: list[Token],
+    partner: dict[int, int],
+    first: int,
+    last: int,
+    own: Collection[str],
+    in_kernel: bool = False,
 ) -> set[str]:
     """WAITING_LOOP if one of these tokens begins an empty loop, ATOMIC_VALUE if an atomic's value is used.
 
     Args:
         own: the unit's functions. What these do is known by their text, and not by a name with "atomic" in it.
+        in_kernel: nobody calls what is here, so that a value outside of a loop comes once.
     """
     found = set()
+    counted = in_loops(tokens, partner, first, last) if in_kernel else range(first, last)
     for i in range(first, last):
         word, after = tokens[i].text, tokens[i + 1].text if i + 1 < last else ""
         if word in ("while", "for") and after == "(":
@@ -101,7 +142,13 @@ def waits(
             )
             if not ends_do and close + 1 < last and tokens[close + 1].text == ";":
                 found.add(WAITING_LOOP)
-        elif tokens[i].kind == "name" and ATOMIC.match(word) and word not in own and after in ("(", "<"):
+        elif (
+            i in counted
+            and tokens[i].kind == "name"
+            and ATOMIC.match(word)
+            and word not in own
+            and after in ("(", "<")
+        ):
             before = tokens[i - 1].text if i > first else ""
             if before == ")":  # of `if (...)`, or a cast
                 opening = partner.get(i - 1, 0)

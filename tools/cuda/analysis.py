@@ -25,6 +25,7 @@ from .alone import (
     MEETS,
     WAITING_LOOP,
     asks_as_itself,
+    in_loops,
     is_known,
     loose_words,
     volatile_names,
@@ -33,8 +34,10 @@ from .alone import (
 from .body import Body
 from .conditions import HOST_BUILD
 from .expanding import Meeting
+from .groups import WORDS as GROUPS
 from .launches import Launch
 from .lexer import Lexed
+from .macros import Macros
 from .number_types import Types
 from .outline import Function, Parameter
 from .source import Clock, Source, local_headers
@@ -72,7 +75,8 @@ class Kernel(NamedTuple):
     meets: bool  # its threads may wait for each other, or see which threads run
     in_phases: bool  # they meet at __syncthreads() in the kernel's own text, and nowhere else
     in_warps: bool  # the same, and at meetings of whole warps, such as shuffles
-    asks_as_itself: bool  # it uses threadIdx in its own text only, where this can be a parameter
+    names_itself: bool  # in its own text threadIdx can be a parameter
+    asks_as_itself: bool  # the same, and no function asks for it
     in_rows: bool  # nobody sees whether threads of other blocks run between those of one: no atomics, nothing shared
     writes_outside_loop: bool  # may write memory outside the loops, so each thread would write once
     dynamic_shared: bool  # uses `extern __shared__`, maybe in a function or class that it names
@@ -133,6 +137,11 @@ class Unit:
     def types(self) -> Types:
         """What the files' names mean to a conversion."""
         return Types(self.sources)
+
+    @functools.cached_property
+    def plain_macros(self) -> Macros:
+        meetings = {"__syncthreads", *IN_WARPS, *GROUPS, "threadIdx", "blockIdx", "blockDim", "gridDim"}
+        return Macros(self.sources, meetings)
 
     @functools.cached_property
     def names(self) -> UnitNames:
@@ -204,16 +213,16 @@ class Unit:
         return self.reachable(self._words_of(source, function.body, function.end))
 
     @functools.cached_property
-    def meetings(self) -> dict[str, Meeting]:
+    def meetings(self) -> dict[str, list[Meeting]]:
         """The functions in which the lanes of a warp, or the threads of a block, meet."""
         found: dict[str, list[Meeting]] = {}
-        meets = self.leading_to({"__syncthreads", *IN_WARPS})
+        meets = self.leading_to({"__syncthreads", *IN_WARPS, *GROUPS})
         for source in self.sources:
             for function in source.functions:
                 plain = "__device__" in function.words and not function.member and not function.is_kernel
-                if plain and self._words_of(source, function.body, function.end) & meets:
+                if plain and self._words_of(source, function.head, function.end) & meets:
                     found.setdefault(function.name, []).append(Meeting(source, function))
-        return {name: each[0] for name, each in found.items() if len(each) == 1}
+        return found
 
     def _meets(self, reachable: set[str]) -> bool:
         """May code with these words wait for another thread, or see which threads run?"""
@@ -233,8 +242,8 @@ class Unit:
         """By its name; a function of the unit is known by its text."""
         return bool(ATOMIC.match(word)) and word not in self.functions
 
-    def _words_of(self, source: Source, start: int, end: int) -> set[str]:
-        return _words(source.lexed, start, end, self.functions)
+    def _words_of(self, source: Source, start: int, end: int, in_kernel: bool = False) -> set[str]:
+        return _words(source.lexed, start, end, self.functions, in_kernel)
 
     def _in_rows(self, reachable: set[str]) -> bool:
         """Does nobody see the order of blocks, and nothing but the kernel's own text ask for a thread or a block?"""
@@ -244,7 +253,7 @@ class Unit:
 
     def _kernel(self, source: Source, function: Function) -> Kernel:
         launches = tuple(x for x in self._launches if x.kernel == function.name)
-        words = self._words_of(source, function.body, function.end)
+        words = self._words_of(source, function.body, function.end, in_kernel=True)
         # A launch passes functors and functions as template arguments or values.
         passed = {
             word
@@ -253,7 +262,7 @@ class Unit:
             for word in re.findall(r"[A-Za-z_]\w*", text)
         }
         reachable = self.reachable(words | passed)
-        own = self._words_of(source, function.head, function.end) | passed
+        own = self._words_of(source, function.head, function.end, in_kernel=True) | passed
         called = self.reachable(own)
         loops = {word for word in words if LOOP.match(word)}
         body = _Body(self, source, function)
@@ -278,6 +287,7 @@ class Unit:
             in_warps=self._knows_all
             and bool(own & IN_WARPS)
             and not self._meets(self.reachable(own - {"__syncthreads", *IN_WARPS})),
+            names_itself=asks_as_itself(source, function),
             asks_as_itself=self._asks_as_itself(source, function, called),
             in_rows=self._in_rows(called),
             writes_outside_loop=body.writes_outside_loop,
@@ -289,10 +299,17 @@ class Unit:
         )
 
 
-def _words(lexed: Lexed, start: int, end: int, functions: Collection[str]) -> set[str]:
+def _words(
+    lexed: Lexed, start: int, end: int, functions: Collection[str], in_kernel: bool = False
+) -> set[str]:
     first, last = position_from(lexed.tokens, start), position_from(lexed.tokens, end)
     words = {token.text for token in lexed.tokens[first:last] if token.kind == "name"}
-    return words | waits(lexed.tokens, lexed.partner, first, last, functions)
+    if in_kernel and any(word.startswith("__threadfence") for word in words):
+        # Outside of a loop a fence waits for nobody.
+        inside = in_loops(lexed.tokens, lexed.partner, first, last)
+        kept = {lexed.tokens[i].text for i in inside}
+        words = {word for word in words if word in kept or not word.startswith("__threadfence")}
+    return words | waits(lexed.tokens, lexed.partner, first, last, functions, in_kernel)
 
 
 def _words_by_name(sources: list[Source], functions: Collection[str]) -> dict[str, set[str]]:

@@ -10,9 +10,12 @@ unusual form, stays as it is: then the kernel's threads run on fibres.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from .body import Body, declarators, walk
+from .groups import WORDS as GROUPS
+from .groups import names_of_groups
 from .launches import parse
 from .outline import Function, skip_angles, split_commas
 from .source import Source
@@ -78,6 +81,19 @@ class Meeting(NamedTuple):
             found.append((kind, part[stop - 1], " ".join(part[stop + 1 :])))
         return found
 
+    def defaults(self) -> list[str]:
+        """The default value of each parameter; "" of one without."""
+        tokens, partner = self.source.lexed.tokens, self.source.lexed.partner
+        opening = position_from(tokens, self.function.at) + 1
+        found = []
+        for first, last in split_commas(tokens, partner, opening + 1, partner[opening]):
+            texts = [token.text for token in tokens[first:last]]
+            found.append(" ".join(texts[texts.index("=") + 1 :]) if "=" in texts else "")
+        return found
+
+    def count_of_defaults(self) -> int:
+        return sum(map(bool, self.defaults()))
+
     def returns(self) -> str:
         tokens = self.head()
         first = skip_angles(tokens, {}, 1, len(tokens)) if tokens and tokens[0].text == "template" else 0
@@ -87,13 +103,15 @@ class Meeting(NamedTuple):
 class Expanding:
     """A kernel's body, with the calls replaced."""
 
-    def __init__(self, source: Source, function: Function, meetings: dict[str, Meeting]):
+    def __init__(self, source: Source, function: Function, meetings: dict[str, list[Meeting]], text: str):
+        self.text = text
         self.source, self.function, self.meetings = source, function, meetings
         self.number = 0
+        self.groups: set[str] = set()  # the names of the body's groups
 
     def body(self) -> str:
         """The new text of the body, between its braces; it has as many lines."""
-        text = self.source.text[self.function.body : self.function.end]
+        text = self.text
         for _ in range(MOST):
             call = self._next(text)
             if call is None:
@@ -103,9 +121,7 @@ class Expanding:
 
     def _next(self, text: str):
         """The first call of such a function that has no other one within it."""
-        if not text.isascii():
-            raise _Unknown
-        tree = parse(HEAD + text)
+        tree = parse(HEAD + re.sub(r"[^\x00-\x7f]", "_", text))
         if tree.has_error:
             raise _Unknown
         self.tree = tree
@@ -123,7 +139,6 @@ class Expanding:
         return text[node.start_byte - len(HEAD) : node.end_byte - len(HEAD)]
 
     def _replaced(self, text: str, call) -> str:
-        meeting = self.meetings[self._name(call, text)]
         statement = call
         while statement.type not in STATEMENTS:
             if statement.type not in WITHIN:
@@ -135,7 +150,11 @@ class Expanding:
                 raise _Unknown
             statement = statement.parent
         arguments = [self._of(n, text) for n in call.child_by_field_name("arguments").named_children]
+        meeting = self._meeting(self.meetings[self._name(call, text)], arguments, text)
+        if len(arguments) < len(meeting.function.parameters):
+            arguments += meeting.defaults()[len(arguments) :]
         self.number += 1
+        self.groups = names_of_groups(text)
         result = f"caffe_in{self.number}"
         inlined, is_void = self._inlined(
             meeting, arguments, self._given(call, meeting, arguments, text), result
@@ -154,6 +173,24 @@ class Expanding:
             return text[:start] + "{ " + inlined + changed + " }" + text[end:]
         return text[:start] + inlined + changed + text[end:]
 
+    def _meeting(self, every: list[Meeting], arguments: list[str], text: str) -> Meeting:
+        """The function that a call means, of those with its name."""
+        count = len(arguments)
+        found = [m for m in every if len(m.function.parameters) - m.count_of_defaults() <= count]
+        found = [m for m in found if count <= len(m.function.parameters)]
+        if len(found) > 1:
+            if any(m.template() for m in found):
+                raise _Unknown
+            types = [self._type_of(argument, text) for argument in arguments]
+            found = [m for m in found if types == [self._plain(p.type) for p in m.function.parameters]]
+        if len(found) != 1:
+            raise _Unknown
+        return found[0]
+
+    @staticmethod
+    def _plain(kind: str) -> str:
+        return " ".join(word for word in kind.partition("=")[0].replace("&", " ").split() if word != "const")
+
     def _given(self, call, meeting: Meeting, arguments: list[str], text: str) -> dict[str, str]:
         """What the names of the template stand for in a call."""
         names, given = meeting.template(), []
@@ -164,11 +201,25 @@ class Expanding:
         for kind, name, default in names:
             if name in found:
                 continue
+            if kind == "type" and self._is_of_groups(name, meeting, arguments):
+                found[name] = ""
+                continue
             deduced = self._deduced(name, meeting, arguments, text) if kind == "type" else ""
             if not (deduced or default):
                 raise _Unknown
             found[name] = deduced or default
+        if "" in found.values() and self._words(meeting) & {n for n, kind in found.items() if not kind}:
+            raise _Unknown  # the type of a group is named
         return found
+
+    @staticmethod
+    def _words(meeting: Meeting) -> set[str]:
+        return {token.text for token in Body(meeting.source, meeting.function).tokens}
+
+    def _is_of_groups(self, name: str, meeting: Meeting, arguments: list[str]) -> bool:
+        """Is a template's type that of a group in this call?"""
+        pairs = zip(meeting.function.parameters, arguments, strict=False)
+        return any(name in type_words(p.type) and argument.strip() in self.groups for p, argument in pairs)
 
     def _deduced(self, name: str, meeting: Meeting, arguments: list[str], text: str) -> str:
         for parameter, argument in zip(meeting.function.parameters, arguments, strict=False):
@@ -222,7 +273,7 @@ class Expanding:
         directives = (*source.lexed.directives, *source.lexed.conditions)
         if any(function.body < d.start < function.end and d.word != "pragma" for d in directives):
             raise _Unknown
-        if len(arguments) != len(function.parameters):
+        if len(arguments) != len(function.parameters) or not all(arguments):
             raise _Unknown
         body = Body(source, function)
         returned = [node for node in walk(body.root) if node.type == "return_statement"]
@@ -243,13 +294,20 @@ class Expanding:
         texts = [] if is_void else [f"{kind} {result}; "]
         texts.append("{ ")
         for parameter, argument in zip(function.parameters, arguments, strict=True):
+            if argument.strip() in self.groups:
+                renamed[parameter.name] = argument.strip()
+                continue
+            if GROUPS & set(type_words(parameter.type)):
+                renamed[parameter.name] = f"{result}_{parameter.name}"
+                texts.append(f"auto {result}_{parameter.name} = {' '.join(argument.split())}; ")
+                continue
             if "&" in parameter.type and "const" not in parameter.type.split():
                 if not argument.strip().isidentifier():
                     raise _Unknown
                 renamed[parameter.name] = argument.strip()
                 continue
             renamed[parameter.name] = f"{result}_{parameter.name}"
-            shown = self._with(parameter.type.replace("&", ""), given)
+            shown = self._with(parameter.type.partition("=")[0].replace("&", ""), given)
             texts.append(f"{shown} {result}_{parameter.name} = ({' '.join(argument.split())}); ")
         texts.append(self._text(body, renamed, given, result, last if not is_void else None))
         return "".join(texts) + " } ", is_void
@@ -275,9 +333,16 @@ class Expanding:
         return " ".join(pieces)
 
 
-def expanded(source: Source, function: Function, meetings: dict[str, Meeting]) -> str | None:
-    """A kernel's body with the calls of these functions replaced; None if one of them cannot be."""
+def expanded(
+    source: Source, function: Function, meetings: dict[str, list[Meeting]], text: str | None = None
+) -> str | None:
+    """A kernel's body with the calls of these functions replaced; None if one of them cannot be.
+
+    Args:
+        text: the body, if not the source's.
+    """
     try:
-        return Expanding(source, function, meetings).body()
+        own = source.text[function.body : function.end]
+        return Expanding(source, function, meetings, own if text is None else text).body()
     except _Unknown:
         return None

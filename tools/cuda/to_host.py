@@ -35,12 +35,15 @@ from .branches import GPU_ONLY, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
 from .conditions import ARCH, HOST_BUILD, Directive
 from .conversions import of_function, of_macro, of_text
 from .expanding import expanded
+from .groups import WORDS as GROUPS
+from .groups import without_groups
 from .guard import counts_along_x, guard_of
 from .inlining import inlined
 from .lanes import LANES, calls_to_lanes, column
 from .launches import Launch
 from .outline import Function
 from .phases import phases_of
+from .reshaping import with_own_parameters, with_returns
 from .rewrite import Rewriter, quoted, rewrite_files
 from .shared_memory import constant, shared
 from .source import Source
@@ -69,6 +72,8 @@ NO_HEADER = (
 )
 
 
+# By which threads meet that loops may run.
+MEETINGS = {"__syncthreads", *IN_WARPS, *GROUPS}
 LAUNCHES = {"cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaFuncSetAttribute"}
 # The race finder watches these in kernels.
 COPIES = {
@@ -144,12 +149,11 @@ class HostRewriter(Rewriter):
 
     def _kernel(self, unit: Unit, function: Function, kernel: Kernel):
         # With [=] and mutable each thread has its own copy of the parameters. A `return` ends only that thread.
-        if kernel.mode == "kThreads" and not self.watched and (text := self._warps(unit, function)):
-            self.edit(function.body + 1, function.body + 1, text)
-            self.edit(function.end - 1, function.end - 1, "}); ")
+        phases = self._phases(unit, function, kernel)
+        if kernel.mode == "kThreads" and not self.watched and not phases and self._warps(unit, function):
             return
         before = len(self.edits)
-        mode, identity, closing = self._mode(unit, function, kernel)
+        mode, identity, closing = self._mode(unit, function, kernel, phases)
         opening = f' ::cuda_host::run<::cuda_host::{mode}>("{function.name}", [=]({identity}) mutable {{'
         opening += self._nothing_left(function)
         self.edits.insert(
@@ -163,24 +167,24 @@ class HostRewriter(Rewriter):
                 if token.text in RANGE_LOOPS:
                     self.edit(token.start, token.end, RANGE_LOOPS[token.text])
 
-    def _mode(self, unit: Unit, function: Function, kernel: Kernel) -> tuple[str, str, str]:
+    def _phases(self, unit: Unit, function: Function, kernel: Kernel) -> list:
+        """The edits that make phases of the kernel's own text; none: it has no phases."""
+        if kernel.mode != "kThreads" or self.watched or not (kernel.in_phases and kernel.names_itself):
+            return []
+        found = phases_of(self.source, function, unit.names, not kernel.asks_as_itself)
+        return [] if isinstance(found, str) else found
+
+    def _mode(self, unit: Unit, function: Function, kernel: Kernel, phases: list) -> tuple[str, str, str]:
         """How the threads run, the parameters of the body, and its end. Makes the edits within the body."""
         mode, end = kernel.mode, "}); "
-        if not kernel.asks_as_itself or mode == "kRange":
-            return mode, "", end
-        if self.watched:
-            return mode, "CAFFE_HOST_IDENTITY" if mode == "kBlocks" else "", end
-        if mode == "kThreads":
-            phases = (
-                phases_of(self.source, function, unit.names)
-                if kernel.in_phases
-                else "it meets others elsewhere"
-            )
-            if isinstance(phases, str):
-                return mode, "", end
+        if phases:
             self._in_phases.add(function.body)
             self._edits(phases, unit)
             return "kPhases", "CAFFE_HOST_BLOCK", end
+        if not kernel.asks_as_itself or mode in ("kRange", "kThreads"):
+            return mode, "", end
+        if self.watched:
+            return mode, "CAFFE_HOST_IDENTITY" if mode == "kBlocks" else "", end
         strides = strides_of(self.source, function, unit.names)
         if not isinstance(strides, str):
             self._edits(strides[0], unit)
@@ -200,18 +204,27 @@ class HostRewriter(Rewriter):
         self.edit(first, last, ("0" if guard.leaves else "1") + blanks)
         return mode, "CAFFE_HOST_GUARDED", "}}); "
 
-    def _warps(self, unit: Unit, function: Function) -> str:
-        """What stands before a kernel's own text, if its warps are loops: the text of these. "" of others."""
-        if not unit.used_by(self.source, function) & IN_WARPS:
-            return ""
+    def _warps(self, unit: Unit, function: Function) -> bool:
+        """Write a kernel's warps, or phases that only its functions and groups show, as loops, if they can be."""
+        if not unit.used_by(self.source, function) & MEETINGS:
+            return False
         if self._by_warps is None:
             self._by_warps = WarpsRewriter.of(unit, self.source)
-        text = self._by_warps.texts.get(self.source.functions.index(function))
+        number = self.source.functions.index(function)
+        text = self._by_warps.texts.get(number)
         if not text:
-            return ""
+            return False
+        if self._by_warps.modes[number] == "kPhases":
+            opening = f'{{ ::cuda_host::run<::cuda_host::kPhases>("{function.name}", '
+            self.edit(function.body, function.end, f"{opening}[=](CAFFE_HOST_BLOCK) mutable {{{text}}}); }}")
+            return True
+        # The kernel's own text stands beside it.
         line, path = self.source.lexed.position(function.body)[0], quoted(self.source.path)
-        name = f'::cuda_host::run<::cuda_host::kWarps>("{function.name}", '
-        return f' {name}[=](CAFFE_HOST_BLOCK) mutable {{{text}}}, [=]() mutable {{\n#line {line} "{path}"\n'
+        opening = f' ::cuda_host::run<::cuda_host::kWarps>("{function.name}", '
+        text = f'{opening}[=](CAFFE_HOST_BLOCK) mutable {{{text}}}, [=]() mutable {{\n#line {line} "{path}"\n'
+        self.edit(function.body + 1, function.body + 1, text)
+        self.edit(function.end - 1, function.end - 1, "}); ")
+        return True
 
     def _edits(self, edits: list[tuple[int, int, Any]], unit: Unit):
         """Edits of a pass that copies text. What is rendered later has its conversions."""
@@ -319,23 +332,33 @@ class HostRewriter(Rewriter):
 
 
 class WarpsRewriter(HostRewriter):
-    """Rewrites the bodies of kernels whose warps are loops, after it has put the functions in which threads meet into
-    them.
+    """Rewrites the bodies of kernels whose warps or phases are loops, after it has put the functions in which threads
+    meet into them, and has replaced groups by barriers and shuffles.
     """
 
     @classmethod
     def of(cls, unit: Unit, source: Source) -> WarpsRewriter:
-        pieces, at = [], 0
-        for function in (f for f in source.functions if f.is_kernel):
-            body = expanded(source, function, unit.meetings)
-            pieces += [source.text[at : function.body], body or source.text[function.body : function.end]]
+        pieces, at, tiles, changed = [], 0, set(), set()
+        for i, function in ((i, f) for i, f in enumerate(source.functions) if f.is_kernel):
+            own = source.text[function.body : function.end]
+            body = unit.plain_macros.replaced(own, source, function.body)
+            body = expanded(source, function, unit.meetings, body) or body
+            body, has_tiles = without_groups(unit.plain_macros.replaced(body, source, function.body))
+            body = with_returns(with_own_parameters(body, function.parameters), ("__syncthreads", *IN_WARPS))
+            if has_tiles:
+                tiles.add(i)
+            if body != own:
+                changed.add(i)
+            pieces += [source.text[at : function.body], body]
             at = function.end
         text = "".join(pieces) + source.text[at:]
-        return cls(unit, Source(text, source.path, source.defined))
+        return cls(unit, Source(text, source.path, source.defined), tiles, changed)
 
-    def __init__(self, unit: Unit, source: Source):
+    def __init__(self, unit: Unit, source: Source, tiles: set[int], changed: set[int]):
         self.texts: dict[int, str] = {}  # of bodies, by the numbers of their functions
+        self.modes: dict[int, str] = {}
         self.reasons: dict[int, str] = {}  # of other kernels
+        self._tiles, self._changed = tiles, changed  # the numbers of kernels with tiles, and of those with another text
         super().__init__(unit, source)
         self.edits.sort(key=lambda edit: edit[:2])
         for i, function in enumerate(source.functions):
@@ -343,11 +366,19 @@ class WarpsRewriter(HostRewriter):
                 self.texts[i] = self.render(function.body + 1, function.end - 1)
 
     def _kernel(self, unit: Unit, function: Function, kernel: Kernel):
-        found: tuple | str = "its threads meet elsewhere, or ask for themselves in a function"
-        if kernel.in_warps and kernel.asks_as_itself:
-            found = warps_of(self.source, function, unit.names, self.render)
+        number = self.source.functions.index(function)
+        if kernel.in_phases and number not in self._changed:
+            return  # its own text has phases, or none
+        found: tuple | str | list = "its threads meet elsewhere"
+        shown = not kernel.asks_as_itself
+        if kernel.names_itself and kernel.in_phases and number not in self._tiles:
+            found, self.modes[number] = phases_of(self.source, function, unit.names, shown), "kPhases"
+            found = found if isinstance(found, str) else (found, [])
+        elif kernel.in_warps and kernel.names_itself:
+            found = warps_of(self.source, function, unit.names, self.render, shown)
+            self.modes[number] = "kWarps"
         if isinstance(found, str):
-            self.reasons[self.source.functions.index(function)] = found
+            self.reasons[number] = found
             return
         self._in_phases.add(function.body)
         self._edits(found[0], unit)
