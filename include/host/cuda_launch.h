@@ -410,7 +410,8 @@ __forceinline__ T warp_xor(unsigned int, Sending<T> sent, int lanes, int width =
 // Of a tile: a source outside of it is the lane itself.
 template <typename T>
 __forceinline__ T tile_xor(unsigned int, Sending<T> sent, unsigned int lanes, int width) {
-  return sent.from(lanes < static_cast<unsigned int>(width) ? sent.lane ^ static_cast<int>(lanes) : sent.lane);
+  return sent.from(lanes < static_cast<unsigned int>(width) ? sent.lane ^ static_cast<int>(lanes)
+                                                            : sent.lane);
 }
 template <typename T>
 __forceinline__ unsigned int warp_match_any(unsigned int, Sending<T> sent) {

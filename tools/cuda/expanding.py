@@ -234,11 +234,26 @@ class Expanding:
         return ""
 
     def _type_of(self, argument: str, text: str) -> str:
-        """The type of a variable of the body."""
-        if not argument.strip().isidentifier():
-            raise _Unknown
+        """The type of a variable of the body, of an element, or of arithmetic on floats."""
+        argument = argument.strip()
+        if element := re.fullmatch(r"(\w+)\s*\[[^][]*\]", argument):
+            kind = self._type_of(element[1], text)
+            if not kind.endswith("*"):
+                raise _Unknown
+            return kind[:-1].strip()
+        if not argument.isidentifier():
+            words = re.findall(r"[A-Za-z_]\w*(?!\w|\s*\()", re.sub(r"\b\d[\w.]*", "1", argument))
+            # No double, no call, no cast, and no element.
+            other = r"\d\.\d*(?![\d.fF])|\d[eE]|\w\s*\(|\(\s*\w+\s*\)|[?&|<>!=%,{\[]|\w\.[A-Za-z_]{2}"
+            if (
+                re.search(other, argument)
+                or not words
+                or {self._type_of(word, text) for word in words} != {"float"}
+            ):
+                raise _Unknown
+            return "float"
         found = {
-            " ".join(p.type.replace("const", "").split())
+            " ".join(p.type.replace("const", "").replace("__restrict__", "").split())
             for p in self.function.parameters
             if p.name == argument
         }

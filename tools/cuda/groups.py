@@ -9,7 +9,6 @@ is used in another way, leaves the body as it is: then the kernel's threads run 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from .conditions import HOST_BUILD, Token
@@ -96,7 +95,11 @@ class Groups:
             if self._at(i - 1) not in (";", "{", "}", ":"):
                 continue
             alias = [self._at(k) for k in range(i, i + 5)]
-            if alias[0] == "namespace" and alias[1] in SPACES and alias[2:] == ["=", "cooperative_groups", ";"]:
+            if (
+                alias[0] == "namespace"
+                and alias[1] in SPACES
+                and alias[2:] == ["=", "cooperative_groups", ";"]
+            ):
                 self.declared |= set(range(i, i + 5))
                 self.edits.append((self.tokens[i].start, self.tokens[i + 4].end, ";"))
                 continue
@@ -156,7 +159,9 @@ class Groups:
                 raise _Other
             self.has_tiles = True
             return Group(lanes), i + 1
-        return (self.groups[name], i + 1) if name in self.groups and self._at(i + 1) in (";", ",", ")") else None
+        return (
+            (self.groups[name], i + 1) if name in self.groups and self._at(i + 1) in (";", ",", ")") else None
+        )
 
     def _use(self, i: int, token: Token):
         """Replace what a token begins."""
@@ -212,7 +217,7 @@ class Groups:
             raise _Other
         has_arguments = close > opening + 1
         if group.lanes and name in SHUFFLES and has_arguments:
-            self._replace(first, opening, f"__caffe_{name}_sync({FULL},")
+            self._replace(first, opening, f"__caffe_{name}_sync({FULL}, ")
             self.edits.append((self.tokens[close].start, self.tokens[close].start, f", {group.lanes}"))
             return
         of = OF_BLOCK if not group.lanes else {**OF_TILE, **OF_WARP} if group.lanes == "32" else OF_TILE

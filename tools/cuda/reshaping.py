@@ -56,7 +56,9 @@ def with_own_parameters(body: str, parameters: Sequence[Parameter]) -> str:
         uses = [i for i, token in enumerate(tokens) if token.text == parameter.name]
         uses = [i for i in uses if i and tokens[i - 1].text not in (".", "->", "::")]
         changed = any(
-            tokens[i + 1].text in CHANGES or tokens[i - 1].text in ("++", "--") for i in uses if i + 1 < len(tokens)
+            tokens[i + 1].text in CHANGES or tokens[i - 1].text in ("++", "--")
+            for i in uses
+            if i + 1 < len(tokens)
         )
         if not changed or set(kind) & set("&[(<") or not parameter.name.isidentifier():
             continue

@@ -358,7 +358,10 @@ class WarpsRewriter(HostRewriter):
         self.texts: dict[int, str] = {}  # of bodies, by the numbers of their functions
         self.modes: dict[int, str] = {}
         self.reasons: dict[int, str] = {}  # of other kernels
-        self._tiles, self._changed = tiles, changed  # the numbers of kernels with tiles, and of those with another text
+        self._tiles, self._changed = (
+            tiles,
+            changed,
+        )  # the numbers of kernels with tiles, and of those with another text
         super().__init__(unit, source)
         self.edits.sort(key=lambda edit: edit[:2])
         for i, function in enumerate(source.functions):

@@ -22,8 +22,12 @@ BY_WARPS = {("/", "32"), (">>", "5"), ("/", "warpSize")}
 
 
 class Uniform:
-    """hoisted: the ids of the nodes around barriers. in_warp: of those around the places where lanes meet. votes: of the
-    calls by which all lanes of a warp get one value."""
+    """
+    Args:
+        hoisted: the ids of the nodes around barriers.
+        in_warp: of those around the places where lanes meet.
+        votes: of the calls by which all lanes of a warp get one value.
+    """
 
     def __init__(
         self,
@@ -114,7 +118,9 @@ class Uniform:
     def _is_row(self, node) -> bool:
         """Is it a multiple of blockDim.x that a warp's lanes share?"""
         left, sign, right = operands(node)
-        width = [component(self.uses.body, self.value_of(one)) == "blockDim.x" for one in (left, right) if one]
+        width = [
+            component(self.uses.body, self.value_of(one)) == "blockDim.x" for one in (left, right) if one
+        ]
         return sign == "*" and any(width) and all(self.is_same(one, warp=True) for one in (left, right))
 
     def value_of(self, node):

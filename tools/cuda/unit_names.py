@@ -156,7 +156,7 @@ def _template_types(source: Source, function: Function) -> set[str]:
 
 
 def _constants(sources: list[Source]) -> dict[str, str]:
-    """The constants outside of functions and classes whose name is declared nowhere else, and the first word of each."""
+    """The constants outside of functions and classes whose name is declared nowhere else, and their numbers."""
     found, declared = dict[str, str](), dict[str, int]()
     for source in sources:
         tokens = source.lexed.tokens

@@ -29,7 +29,9 @@ MOVES = {f"{word}_sync": way for word, way in (
     ("__shfl", "at"), ("__shfl_up", "up"), ("__shfl_down", "down"), ("__shfl_xor", "xor"),
     ("__caffe_shfl", "at"), ("__caffe_shfl_up", "up"), ("__caffe_shfl_down", "down"), ("__caffe_shfl_xor", "xor"),
 )}  # fmt: skip
-SHUFFLES = {name: f"{'tile' if name == '__caffe_shfl_xor_sync' else 'warp'}_{way}" for name, way in MOVES.items()}
+SHUFFLES = {
+    name: f"{'tile' if name == '__caffe_shfl_xor_sync' else 'warp'}_{way}" for name, way in MOVES.items()
+}
 # Of these each lane computes its own from what all have sent.
 SHUFFLES |= {f"__match_{word}_sync": f"warp_match_{word}" for word in ("any", "all")}
 SHUFFLES |= {
@@ -133,7 +135,9 @@ class Warps(Phases):
     @staticmethod
     def _is_asked(node) -> bool:
         """Is it the condition of a loop or of an `if`?"""
-        holds = node.parent is not None and node.parent.type in (LOOPS - {"for_range_loop"}) | {"if_statement"}
+        holds = node.parent is not None and node.parent.type in (LOOPS - {"for_range_loop"}) | {
+            "if_statement"
+        }
         return holds and node.parent.child_by_field_name("condition") == node
 
     def _check_order(self, statement, name: str):
@@ -216,7 +220,8 @@ class Warps(Phases):
         region, senders = self._lane_region(beside, False) if beside else None, []
         for call in sorted(calls, key=lambda c: (c.end_byte - c.start_byte, c.start_byte)):
             nested = any(o != call and call.start_byte <= o.start_byte < call.end_byte for o in calls)
-            if region is not None and nested:
+            merges = senders and MERGE in (self.of(one.named_children[0]) for one in (call, senders[-1]))
+            if region is not None and (nested or merges):
                 self._end(region, senders)
                 yield region
                 region, senders = None, []
@@ -236,8 +241,6 @@ class Warps(Phases):
         """What the warp does once with what a region has sent, before the next one."""
         if len(senders) == 1:
             self._move(region, senders[0])
-        merges = any(self.of(call.named_children[0]) == MERGE for call in senders)
-        self._check(len(senders) == 1 or not merges, "two reductions in one statement")
         for call in senders:
             if self.of(call.named_children[0]) in VOTES:
                 number = self.sent[call.id]
@@ -250,7 +253,7 @@ class Warps(Phases):
 
     def _move(self, region: Region, call):
         """Move what is sent once for the warp, if each lane's comes from as far."""
-        name, number = self.of(call.named_children[0]), self.sent[call.id]
+        name = self.of(call.named_children[0])
         arguments = call.child_by_field_name("arguments").named_children
         if name == MERGE:
             lanes, merge = (" ".join(self.of(one).split()) for one in arguments[2:])
@@ -412,10 +415,12 @@ class Warps(Phases):
                 edits.append((0, (start, start, "[&] {")))
                 edits.append((8, (start, start, f"{votes} {declared}return ")))
                 self.late.append((end, end, "; }()"))
-                self._check(not self.has_gone or not any(v.is_kept for v in used), "what a lane that is gone has")
+                self._check(
+                    not self.has_gone or not any(v.is_kept for v in used), "what a lane that is gone has"
+                )
         for node, text in self.before:
             start = self.body.place(node)[0]
-            edits.append((0, (start, start, text)))
+            edits.append((8, (start, start, text)))
         for node in self.returns if self.has_gone else ():
             at = self.body.place(node)[0] + len("return")
             edits.append((0, (at, at, " caffe_gone.leave_warp(caffe_t)")))
