@@ -1,6 +1,8 @@
 """Run a CUDA program on the processor, as it is, without checks.
 
-    python -m cuffi.run main.cu [more.cu] [-- arguments of its main()]
+    python -m cuffi.run main.cu [more.cu] [options of its makefile] [-- arguments of its main()]
+
+Of the options -D, -U, -I, -std=c++20, -fopenmp, -l and -L count; those of GPUs, optimisation and warnings do not.
 
 Exit status: the program's own; 2 for usage, 3 if it cannot be built. `python -m cuffi.judge` runs it with checks.
 """
@@ -14,28 +16,47 @@ import tempfile
 from pathlib import Path
 
 from .judging.programs import NotBuilt, program, rewritten
+from .loading.flags import Flags
+
+SOURCES = (".cu", ".cpp", ".cc", ".cxx", ".c")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line. Returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     at = words.index("--") if "--" in words else len(words)
-    files = [Path(word).resolve() for word in words[:at]]
-    if not files or any(word.startswith("-") for word in words[:at]):
-        print(__doc__, file=sys.stdout if words[:1] in (["-h"], ["--help"]) else sys.stderr)
-        return 0 if words[:1] in (["-h"], ["--help"]) else 2
+    if words[:1] in (["-h"], ["--help"]):
+        print(__doc__)
+        return 0
+    files, given = _split(words[:at])
+    if not files:
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        flags = Flags(given)
+    except ValueError as error:
+        print(f"cuffi run: {error}", file=sys.stderr)
+        return 2
+    options = flags.for_compiler()
     with tempfile.TemporaryDirectory(prefix="cuffi-run-") as place:
         try:
-            unbuilt = rewritten(files)
+            unbuilt = rewritten(files, options)
             if not unbuilt.has_main:
                 raise NotBuilt("no-main", [f"{files[0]}: no main(); cuffi judge calls kernels by themselves"])
-            built = program(unbuilt, files, "plain", Path(place), [])
+            built = program(unbuilt, files, "plain", Path(place), options, linked=flags.for_linker())
         except NotBuilt as error:
             print(*error.lines, sep="\n", file=sys.stderr)
             return 3
         sys.stdout.flush()
         status = subprocess.call([str(built), *words[at + 1 :]], env=os.environ)
     return 128 - status if status < 0 else status
+
+
+def _split(words: list[str]) -> tuple[list[Path], list[str]]:
+    """The files, and all other words."""
+    is_file = [not word.startswith("-") and word.endswith(SOURCES) for word in words]
+    files = [Path(word).resolve() for word, own in zip(words, is_file, strict=True) if own]
+    return files, [word for word, own in zip(words, is_file, strict=True) if not own]
 
 
 if __name__ == "__main__":

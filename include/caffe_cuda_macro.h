@@ -219,6 +219,15 @@ void launch_cooperative(void (*kernel)(Parameters...), dim3 grid, dim3 block, si
   void* arguments[] = {(void*)&values..., nullptr};
   (void)cudaLaunchCooperativeKernel(kernel, grid, block, arguments, shared_bytes, stream);
 }
+
+// Memory for an object that no constructor makes: a launcher fills its fields.
+template <typename Type>
+union Filled {
+  Type value;
+  unsigned char bytes[sizeof(Type)];
+  Filled() : bytes{} {}
+  ~Filled() {}
+};
 }  // namespace cuffi
 
 // The return value of an exported launcher: 0. Throws if the launch failed.

@@ -11,6 +11,7 @@ import pytest
 import torch
 from conftest import ROOT
 from support import python_with_torch
+from support.syntax import tree_of
 
 from cuffi import caffe_net, dnn, folders
 from tools.make.distributions import is_of_nets
@@ -34,10 +35,11 @@ def guarded(tree: ast.Module) -> set[ast.AST]:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.relative_to(ROOT).as_posix())
 def test_no_file_needs_posix(file):
-    tree = ast.parse(file.read_text(encoding="utf-8"))
+    tree = tree_of(file)
     found = []
+    inside = guarded(tree)
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Import, ast.ImportFrom)) and node not in guarded(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)) and node not in inside:
             names = {getattr(node, "module", None) or "", *(alias.name for alias in node.names)}
             found += [f"line {node.lineno}: {name}" for name in names if name in POSIX]
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
@@ -185,7 +187,7 @@ def test_nothing_that_a_newer_python_lacks():
     """Warnings of the compiler are errors; nothing is imported, nor used of ast, that 3.12 to 3.14 removed."""
     gone_of_ast = {"Num", "Str", "Bytes", "NameConstant", "Ellipsis"}
     for file in FILES:
-        tree = ast.parse(file.read_text(encoding="utf-8"))
+        tree = tree_of(file)
         for node in ast.walk(tree):
             if isinstance(node, (ast.Import, ast.ImportFrom)) and node not in guarded(tree):
                 names = {getattr(node, "module", None) or "", *(alias.name for alias in node.names)}

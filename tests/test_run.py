@@ -43,3 +43,23 @@ def test_what_cannot_run(tmp_path, capsys):
     file.write_text("__global__ void k() {}\n")
     assert run.main([str(file)]) == 3 and "no main()" in capsys.readouterr().err
     assert run.main([]) == 2 and run.main(["--help"]) == 0
+
+
+def test_the_options_of_its_makefile(tmp_path, capfd):
+    """C++20, OpenMP, a macro, a folder of headers; a GPU's architecture changes nothing."""
+    (tmp_path / "inc").mkdir()
+    (tmp_path / "inc" / "twice.h").write_text("#define TWICE 2\n")
+    main = tmp_path / "main.cu"
+    main.write_text(
+        "#include <concepts>\n#include <omp.h>\n#include <twice.h>\n"
+        "template <std::integral T> __global__ void add(T* x) { x[threadIdx.x] += N * TWICE; }\n"
+        "int main() {\n  int *x, threads = 0;\n  cudaMallocManaged(&x, 8);\n  x[0] = x[1] = 1;\n"
+        "  add<<<1, 2>>>(x);\n  cudaDeviceSynchronize();\n"
+        "  #pragma omp parallel num_threads(3) reduction(+ : threads)\n  threads += 1;\n"
+        '  printf("%d %d\\n", x[0] + x[1], threads);\n}\n'
+    )
+    options = ["-std=c++20", "-Xcompiler", "-fopenmp", "-DN=5", f"-I{tmp_path / 'inc'}", "-arch=sm_80", "-O3"]
+    assert run.main([*options, str(main)]) == 0
+    assert capfd.readouterr().out == "22 3\n"
+    assert run.main([str(main), "--fast-please"]) == 2
+    assert "--fast-please: no option that is known" in capfd.readouterr().err

@@ -9,6 +9,7 @@ import sys
 import pytest
 from conftest import ROOT
 from support import python_with_torch
+from support.syntax import tree_of
 from support.typed import not_none
 
 import cuffi
@@ -271,12 +272,12 @@ def own_files(room: str) -> list[str]:
 
 def classes(file: str) -> dict[str, int]:
     """The lines of each class of a file, in Python or C++."""
-    content = (ROOT / file).read_bytes()
     if file.endswith(".py"):
-        found = (node for node in ast.walk(ast.parse(content)) if isinstance(node, ast.ClassDef))
+        found = (node for node in ast.walk(tree_of(ROOT / file)) if isinstance(node, ast.ClassDef))
         return {node.name: not_none(node.end_lineno) - node.lineno + 1 for node in found}
     if not file.endswith((".cpp", ".h", ".hpp", ".cu", ".cuh")):
         return {}
+    content = (ROOT / file).read_bytes()
     found, left = {}, [parse(content.decode("latin-1"))]
     while left:
         node = left.pop()

@@ -36,6 +36,10 @@ def cache(name: str, arguments: list[str], by_make: bool) -> int:
     return _module("commands.cache").main(arguments)
 
 
+def explain(name: str, arguments: list[str], by_make: bool) -> int:
+    return _module("commands.explain").main(arguments)
+
+
 def completion(name: str, arguments: list[str], by_make: bool) -> int:
     return _module("commands.completion").main(arguments)
 

@@ -219,6 +219,17 @@ COMMANDS = {
             "--blocks",
         ),
     ),
+    "explain": Command(
+        "say how each kernel of a CUDA file runs on the processor, and why",
+        "file.cu [--text]",
+        "Prints a line for each kernel: is it a loop, phases of its blocks, loops over warps, or fibres? If it is no\n"
+        "loop, the next lines name what stands in the way, with file and line. It compiles nothing.\n"
+        "--text prints the lines that each pass of the rewriter changes, too.",
+        "cuffi explain kernels.cu",
+        "explain",
+        needs="edge",
+        flags=("--text",),
+    ),
     "run": Command(
         "run a CUDA program on the processor or the GPU",
         "program.cu [arguments]",

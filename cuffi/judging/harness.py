@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from .rewriters import BLOCK, THREAD
+
 THREADS = 64  # of a block, if the code does not say
 BLOCKS = 4  # that are tried, at most
 
@@ -82,7 +84,7 @@ def _blocks(function, text: str) -> list[tuple[str, str]]:
     """
     extents, body = _extents(function, text), text[function.body : function.end]
     bounds = BOUNDS.search(text[function.head : function.at])
-    if "threadIdx.y" in body:
+    if f"{THREAD}.y" in body:
         likely = [(extents[-1], extents[0])] if len(extents) > 1 and extents[0] == extents[-1] else []
         steps = re.findall(r"\+=\s*(\w+)", body)
         likely += [(extents[-1], step) for step in steps if len(extents) > 1 and CONSTANT.fullmatch(step)]
@@ -106,5 +108,5 @@ def _launch(function, text: str, helpers: str) -> str:
         )
 
     shared = 16384 if re.search(r"extern\s[^;]*__shared__", text) else 0
-    block, grid = extents("threadIdx", "block.x", "block.y"), extents("blockIdx", "grid.x", "grid.x")
+    block, grid = extents(THREAD, "block.x", "block.y"), extents(BLOCK, "grid.x", "grid.x")
     return f"::cuda_host::configure(dim3({grid}), dim3({block}), {shared}); "

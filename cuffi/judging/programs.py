@@ -189,8 +189,12 @@ def program(
     folder: Path,
     options: list[str],
     limits: Limits | None = None,
+    linked: Sequence[str] = (),
 ) -> Path:
     """Compile and link the program of one mode, in its folder, within the limits of building.
+
+    Args:
+        options: for the compiler. linked: for the linker.
 
     Raises:
         NotBuilt: the compiler's or the linker's first errors.
@@ -212,8 +216,8 @@ def program(
         call([*around_it, "-c", folder / source, "-o", objects[-1]], limits, folder)
     # Without -fsanitize=thread: the launcher has its functions.
     sanitizer = ["-fsanitize=address,undefined"] if mode == "memory" else []
-    linked = [*compiler(), *objects, launcher, "-o", folder / "judged", "-pthread", "-ldl", *sanitizer]
-    call(linked, limits, folder)
+    ends = ["-o", folder / "judged", "-pthread", "-ldl", *sanitizer, *linked]
+    call([*compiler(), *objects, launcher, *ends], limits, folder)
     return folder / "judged"
 
 

@@ -11,6 +11,7 @@ sys.path.insert(0, str(toolkit.root()))  # before a folder of yours that is call
 
 from tools.cases.races import LaneRead, Mistake, Race, parse
 from tools.cuda.analysis import Unit
+from tools.cuda.names import BLOCK, THREAD
 from tools.cuda.rewrite import rewrite_unit
 from tools.cuda.to_host import HostRewriter
 from tools.files import read
@@ -18,4 +19,16 @@ from tools.package_module import package_module
 
 cxx = package_module("base/compiler").cxx  # without cuffi.base, which imports torch
 
-__all__ = ["HostRewriter", "LaneRead", "Mistake", "Race", "Unit", "cxx", "parse", "read", "rewrite_unit"]
+__all__ = [
+    "BLOCK",
+    "THREAD",
+    "HostRewriter",
+    "LaneRead",
+    "Mistake",
+    "Race",
+    "Unit",
+    "cxx",
+    "parse",
+    "read",
+    "rewrite_unit",
+]

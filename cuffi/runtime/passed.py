@@ -1,7 +1,12 @@
 """The arguments of a call of a launcher, in the order of its parameters: tuples, dicts and names become single values.
 
 in_order(("y", "p_n", "p_k_0", "p_k_1"), (y, {"n": 3, "k": (1, 2)}), {})   # (y, 3, 1, 2)
+
+By name, grid and block are called the same in every launcher that takes them, and what is left out of y and z is 1:
+`grid=4`, `grid=(4, 2)` and `grid_x=4, grid_y=2` are understood by all.
 """
+
+import re
 
 from ..base.errors import CaffeTypeError
 
@@ -9,8 +14,8 @@ from ..base.errors import CaffeTypeError
 AXES = "xyzw"
 
 
-def in_order(names: tuple[str, ...], arguments: tuple, named: dict) -> tuple:
-    """One value for each name, as far as the call has them.
+def in_order(names: tuple[str, ...], arguments: tuple, named: dict, geometry: tuple[str, ...] = ()) -> tuple:
+    """One value for each name, as far as the call has them. `geometry` are the names of grid and block.
 
     A kernel's float3 is three numbers of its launcher, which may be passed as one tuple. A struct is a number or a
     pointer for each of its fields, which may be passed as one dict, by the fields' names; a struct in it, too.
@@ -28,6 +33,7 @@ def in_order(names: tuple[str, ...], arguments: tuple, named: dict) -> tuple:
             values.append(argument)
     if not named:
         return tuple(values)
+    named = _with_geometry(names, len(values), named, geometry)
     for name in named:
         if name not in names:
             raise CaffeTypeError(f"no argument is called {name!r}: there are {', '.join(names)}")
@@ -37,6 +43,50 @@ def in_order(names: tuple[str, ...], arguments: tuple, named: dict) -> tuple:
     if missing := [name for name in rest if name not in named]:
         raise CaffeTypeError(f"{', '.join(missing)}: missing")
     return (*values, *(named[name] for name in rest))
+
+
+# The launcher's own names end with _ where a parameter of the kernel has theirs.
+AXIS = re.compile(r"(grid|block)(?:_([xyz]))?_*\Z")
+
+
+def _with_geometry(names: tuple[str, ...], given: int, named: dict, geometry: tuple[str, ...]) -> dict:
+    """The named arguments with grid and block by the launcher's own names.
+
+    Args:
+        given: the number of arguments without names.
+    """
+    named, placed = dict(named), names[:given]
+    for what in ("grid", "block"):
+        own = {m[2] or "": name for name in geometry if (m := AXIS.match(name)) and m[1] == what}
+        sizes = _sizes(what, {*names} - {own.get("", "")}, named) if own else {}
+        if "" in own:
+            if further := [f"{what}_{axis}" for axis, size in sizes.items() if axis != "x" and size != 1]:
+                raise CaffeTypeError(f"{further[0]}: this kernel's {what} has one dimension, {own['']}")
+            sizes = {"": sizes["x"]} if "x" in sizes else {}
+        for axis, size in sizes.items():
+            if own[axis] in named or own[axis] in placed:
+                raise CaffeTypeError(f"{own[axis]} is given twice")
+            named[own[axis]] = size
+        further = [own[axis] for axis in "yz" if axis in own]
+        named |= {name: 1 for name in further if name not in named and name not in placed}
+    return named
+
+
+def _sizes(what: str, names: set[str], named: dict) -> dict:
+    """The sizes by axis that a call gives by names which are not these. They are taken out of `named`."""
+    sizes: dict = {}
+    for name in (what, *(f"{what}_{axis}" for axis in "xyz")):
+        if name in names or name not in named:
+            continue
+        value, axis = named.pop(name), name.removeprefix(what)[1:]
+        several = value if isinstance(value, tuple | list) and not axis else (value,)
+        if len(several) > 3:
+            raise CaffeTypeError(f"{name}: expected at most three sizes, got {value!r}")
+        for own, size in zip(axis or "xyz", several, strict=False):
+            if own in sizes:
+                raise CaffeTypeError(f"{name}: {what} is given twice")
+            sizes[own] = size
+    return sizes
 
 
 def _flat(given: dict) -> dict:

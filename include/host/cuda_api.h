@@ -430,7 +430,7 @@ inline cudaError_t cudaHostGetDevicePointer(T** device, void* host, unsigned) {
   return *device = static_cast<T*>(host), cudaSuccess;
 }
 inline cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
-// A thread has 512 KiB of stack (host_launch.cpp). The heap of kernels is the process's.
+// A thread has 512 KiB of stack (host_fibers.h). The heap of kernels is the process's.
 inline cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t bytes) {
   return limit == cudaLimitStackSize && bytes > 512 * 1024 ? cudaErrorInvalidValue : cudaSuccess;
 }

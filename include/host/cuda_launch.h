@@ -115,8 +115,11 @@ void call_blocks(const void* shared, int64_t first, int64_t last) {
   const Body body(*static_cast<const Body*>(shared));
   const uint3 dim = blockDim, grid = gridDim;
   const bool is_small = int64_t(grid.x) * dim.x <= 1 << 30;  // else its counter overflows
-  uint3* shown = &threadIdx;
-  __asm__("" : "+r"(shown));  // else the compiler asks for the address in each turn
+  uint3* shown = nullptr;
+  if constexpr (!has_identity<Body> && !has_guard<Body>) {
+    shown = &threadIdx;
+    __asm__("" : "+r"(shown));  // else the compiler asks for the address in each turn
+  }
   uint3 block = block_at(first, grid);
   for (int64_t b = first; b < last;) {
     const unsigned int together =

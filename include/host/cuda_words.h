@@ -6,6 +6,12 @@
 
 #include "cuda_convert.h"
 
+#if defined(__clang__) && defined(__has_feature)
+#if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
+#define __SANITIZE_ADDRESS__ 1  // as g++ says it
+#endif
+#endif
+
 #define __global__
 #define __device__
 #define __host__

@@ -15,15 +15,15 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.cuda.alone import MEETS
-from tools.cuda.analysis import Kernel, Unit
+from tools.cuda.analysis import Unit
+from tools.cuda.names import MEETS
 from tools.cuda.outline import Function
-from tools.cuda.phases import phases_of
-from tools.cuda.to_host import HostRewriter, WarpsRewriter
+from tools.cuda.reasons import Way
+from tools.cuda.to_host import HostRewriter
 from tools.files import read
 
-LOOPS = {"kBlocks", "kRows", "kStrides", "kRange", "kPhases", "kWarps"}
-MODE = re.compile(r'cuda_host::run<::cuda_host::(\w+)[^>]*>\("([^"]*)"')
+# Instructions of PTX, and matrices of a warp: their lanes meet in other ways.
+PTX = re.compile(r"\b(asm|__asm__|wmma|mma_sync)\b")
 
 
 class Found(NamedTuple):
@@ -32,19 +32,16 @@ class Found(NamedTuple):
     path: str
     name: str
     is_loop: bool
+    has_ptx: bool
     why: str
 
 
-def why(unit: Unit, function: Function, kernel: Kernel, by_warps: WarpsRewriter) -> str:
+def why(unit: Unit, function: Function, way: Way) -> str:
     """Why it stays on fibres."""
-    reason = by_warps.reasons.get(unit.main.functions.index(function), "")
-    if not reason and kernel.in_phases:
-        found = phases_of(unit.main, function, unit.names)
-        reason = found if isinstance(found, str) else "a function asks for its thread"
-    if reason and "elsewhere" not in reason:
-        return reason
+    if way.reasons:
+        return way.reasons[-1].why
     used = unit.used_by(unit.main, function)
-    met = sorted(word for word in used if MEETS.match(word))
+    met = sorted(word for word in used if MEETS.fullmatch(word))
     return f"meets by {', '.join(met)}" if met else "a header that is not known, or a loop that waits"
 
 
@@ -63,18 +60,17 @@ def kernels_of(path: Path, root: Path, seen: set[str]) -> list[Found] | None:
     rewriter = HostRewriter(unit, unit.main)
     if rewriter.problems:
         return None
-    modes = dict((name, mode) for mode, name in MODE.findall(rewriter.rewritten()))
-    kernels = {kernel.body: kernel for kernel in unit.kernels(unit.main)}
-    by_warps, found = WarpsRewriter.of(unit, unit.main), []
-    for function in (f for f in unit.main.functions if f.is_kernel):
-        kernel = kernels[function.body, function.end]
+    found = []
+    kernels = [f for f in unit.main.functions if f.is_kernel]
+    for function, way in zip(kernels, rewriter.ways, strict=True):
         text = " ".join(unit.main.text[function.at : function.end].split())
-        if not any(MEETS.match(word) for word in unit.used_by(unit.main, function)) or text in seen:
+        if not any(MEETS.fullmatch(word) for word in unit.used_by(unit.main, function)) or text in seen:
             continue
         seen.add(text)
-        is_loop = modes.get(function.name, "") in LOOPS
-        reason = "" if is_loop else why(unit, function, kernel, by_warps)
-        found.append(Found(str(path), function.name, is_loop, reason))
+        is_loop = way.mode != "kThreads"
+        reason = "" if is_loop else why(unit, function, way)
+        has_ptx = any(PTX.fullmatch(word) for word in unit.used_by(unit.main, function))
+        found.append(Found(str(path), function.name, is_loop, has_ptx, reason))
     return found
 
 
@@ -105,12 +101,15 @@ def main() -> int:
     if given.list:
         for one in (one for one in every if not one.is_loop):
             print(f"{one.path}: {one.name}: {one.why}")
-    reasons = Counter(re.sub(r"^line \d+: ", "", one.why) for one in every if not one.is_loop)
+    reasons = Counter(one.why for one in every if not one.is_loop)
     for reason, count in reasons.most_common(30):
         print(f"{count:4} {reason}")
     loops = sum(one.is_loop for one in every)
     share = 100 * loops / max(len(every), 1)
     print(f"{loops} of {len(every)} kernels run without fibres ({share:.0f}%); {refused} files are refused")
+    plain = [one for one in every if not one.has_ptx]
+    loops = sum(one.is_loop for one in plain)
+    print(f"without PTX and wmma: {loops} of {len(plain)} ({100 * loops / max(len(plain), 1):.0f}%)")
     return 0
 
 

@@ -10,11 +10,12 @@
 
 #include <new>
 
+#include "host/cuda_runtime.h"
+#include "host_signals.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #endif
-
-#include "host_signals.h"
 
 namespace cuda_host {
 
@@ -49,7 +50,8 @@ class SharedMemory {
   // Has a block written beside its memory?
   bool overflowed() const {
 #if !defined(__SANITIZE_ADDRESS__)
-    for (const char* at = begin_ - kBefore; memory_ && at < memory_ + kSpace; ++at) {
+    if (!memory_) return false;
+    for (const char* at = begin_ - kBefore; at < memory_ + kSpace; ++at) {
       if (at == begin_) at += bytes_;
       if (at < memory_ + kSpace && *at != kUnused) return true;
     }

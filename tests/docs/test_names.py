@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from conftest import ROOT
+from support.syntax import tree_of
 
 TEXTS = {".py", ".md", ".h", ".hpp", ".cpp", ".cu", ".cuh", ".mk", ".in", ".proto", ".toml", ".yml", ""}
 
@@ -98,7 +99,7 @@ def test_each_path_that_a_text_names_exists():
 
 def test_each_module_says_in_its_head_what_it_holds():
     modules = [n for n in listed() if n.endswith(".py") and not n.startswith("tests/")]
-    trees = {name: ast.parse((ROOT / name).read_text()) for name in modules}
+    trees = {name: tree_of(ROOT / name) for name in modules}
     silent = [name for name, tree in trees.items() if tree.body and not ast.get_docstring(tree)]
     assert modules and not silent
 

@@ -149,3 +149,21 @@ def test_a_barrier_of_the_whole_grid():
     y, z = torch.zeros(300), torch.zeros(300)
     turned(x, y, z, 300, 10, 1, 1, 32, 1, 1)
     assert torch.equal(z, 2 * x.flip(0))
+
+
+def test_grid_and_block_have_the_same_names_in_every_launcher():
+    """The second kernel's own parameter has the name of one of them."""
+    text = """
+    __global__ void line(int* y) { atomicAdd(y, blockDim.x); }
+    __global__ void own(int* y, int grid_y) { atomicAdd(y, grid_y * gridDim.x * gridDim.y); }
+    """
+    m = load_inline("m", text, backends="host")
+    for given in (dict(grid=3, block=4), dict(grid_x=3, block_x=4), dict(grid=(3, 1), block=[4])):
+        y = torch.zeros(1, dtype=torch.int32)
+        m.line(y, **given)
+        assert y.item() == 3 * 4 * 4
+    y = torch.zeros(1, dtype=torch.int32)
+    m.own(y, 100, grid=(2, 5), block=1)
+    assert y.item() == 100 * 10 * 10
+    with pytest.raises(CaffeTypeError, match="grid_y: missing"):
+        m.own(y, grid=(2, 5), block=1)

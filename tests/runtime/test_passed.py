@@ -46,3 +46,56 @@ def test_what_is_wrong(arguments, named, why):
 
 def test_too_few_are_for_the_launcher_to_tell():
     assert in_order(NAMES, (0, (1, 2)), {}) == (0, 1, 2)
+
+
+# The names of three launchers, and which of them are grid and block. The second kernel has a grid_y of its own.
+LINE = ("y", "n", "grid", "block"), ("grid", "block")
+SPACE = ("y", "grid_x", "grid_y", "grid_z", "block"), ("grid_x", "grid_y", "grid_z", "block")
+OWN = ("y", "grid_y", "grid_x", "grid_y_", "grid_z", "block"), ("grid_x", "grid_y_", "grid_z", "block")
+
+
+@pytest.mark.parametrize(
+    ("launcher", "arguments", "named", "expected"),
+    [
+        (LINE, (0, 1), dict(grid=2, block=3), (0, 1, 2, 3)),
+        (LINE, (0, 1), dict(grid_x=2, block_x=3), (0, 1, 2, 3)),
+        (LINE, (0, 1), dict(grid_x=2, grid_y=1, grid_z=1, block=(3, 1)), (0, 1, 2, 3)),
+        (LINE, (0, 1, 2), dict(block_x=3), (0, 1, 2, 3)),
+        (SPACE, (0,), dict(grid_x=2, block_x=3), (0, 2, 1, 1, 3)),
+        (SPACE, (0,), dict(grid=2, block=3), (0, 2, 1, 1, 3)),
+        (SPACE, (0,), dict(grid=(2, 5), block=3), (0, 2, 5, 1, 3)),
+        (SPACE, (0,), dict(grid=[2, 5, 6], block=[3]), (0, 2, 5, 6, 3)),
+        (SPACE, (0, 2, 5), dict(block=3), (0, 2, 5, 1, 3)),
+        (OWN, (0, 7), dict(grid_x=2, block=3), (0, 7, 2, 1, 1, 3)),
+        (OWN, (0, 7), dict(grid=(2, 5), block=3), (0, 7, 2, 5, 1, 3)),
+        (OWN, (0,), dict(grid_y=7, grid_x=2, block=3), (0, 7, 2, 1, 1, 3)),
+    ],
+)
+def test_grid_and_block_are_called_the_same_in_every_launcher(launcher, arguments, named, expected):
+    names, geometry = launcher
+    assert in_order(names, arguments, named, geometry) == expected
+
+
+@pytest.mark.parametrize(
+    ("launcher", "named", "why"),
+    [
+        (LINE, dict(n=1, grid_x=2, grid_y=2, block=3), "grid_y: this kernel's grid has one dimension, grid"),
+        (LINE, dict(n=1, grid=2, grid_x=2, block=3), "grid is given twice"),
+        (LINE, dict(n=1, grid_y=1, block=3), "grid: missing"),
+        (SPACE, dict(grid=(1, 2, 3, 4), block=3), "grid: expected at most three sizes"),
+        (SPACE, dict(grid=2, grid_x=2, block=3), "grid_x is given twice"),
+        (SPACE, dict(grid_y=2, block=3), "grid_x: missing"),
+        (OWN, dict(grid_x=2, block=3), "grid_y: missing"),
+        ((("y", "n"), ()), dict(n=1, grid=2), "no argument is called 'grid'"),
+    ],
+)
+def test_grid_and_block_that_are_wrong(launcher, named, why):
+    names, geometry = launcher
+    with pytest.raises(CaffeTypeError, match=why):
+        in_order(names, (0,), named, geometry)
+
+
+def test_without_the_launcher_s_word_no_name_is_left_out():
+    """A kernel may have a grid_y of its own: only the declaration tells."""
+    with pytest.raises(CaffeTypeError, match="grid_y, grid_z: missing"):
+        in_order(SPACE[0], (0,), dict(grid_x=1, block=1))

@@ -15,30 +15,11 @@ from collections.abc import Collection
 
 from .branches import FOR_DEVICES
 from .conditions import Token
+from .names import ATOMIC, THREAD
 from .outline import Function
 from .source import Source
 from .tokens import LOOP, Spans, position_from
 
-# Names by which threads wait for each other, or see which threads run.
-MEETS = re.compile(
-    r"(clock(64)?|__syncthreads\w*|__syncwarp|__threadfence\w*|__shfl\w*|__ballot\w*|__any(_sync)?|__all(_sync)?|__activemask"
-    r"|__match_\w+|__reduce_\w+_sync|__nanosleep|atomicCAS\w*|atomicExch\w*|volatile|asm|__asm__|__asm|wmma|mma_sync|load_matrix_sync|store_matrix_sync|__pipeline_\w+"
-    r"|memcpy_async|barrier|pipeline\w*|make_pipeline|arrive\w*|(consumer|producer)_\w+|atomic_ref"
-    r"|this_(thread|thread_block|cluster|grid|multi_grid)|\w*tiled_partition|coalesced_threads"
-    r"|(labeled|binary)_partition|(thread|grid|coalesced|cluster|multi_grid)_group|thread_block(_tile)?)\Z"
-)
-# Those of them by which all lanes of a warp meet (warps.py).
-IN_WARPS = {
-    *("__shfl_sync", "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync"),
-    *("__ballot_sync", "__any_sync", "__all_sync", "__syncwarp", "__match_any_sync", "__match_all_sync"),
-    *(f"__reduce_{name}_sync" for name in ("add", "min", "max", "and", "or", "xor")),
-    # Those of groups (groups.py).
-    *("__caffe_shfl_sync", "__caffe_shfl_up_sync", "__caffe_shfl_down_sync", "__caffe_shfl_xor_sync"),
-    "__caffe_reduce_sync",
-}
-# Names by which the toolkit's own functions ask for the thread, and the thread itself.
-IDENTITY = re.compile(r"(threadIdx|KernelPosition|CUDA_\w*LOOP\w*|CAFFE_KERNEL_LOOP_OVER|CAFFE_VECTOR_\w+)\Z")
-ATOMIC = re.compile(r"\w*atomic\w*\Z", re.IGNORECASE)
 LOOPS = {"for", "while", "do", "goto"}
 # Stand in a set of words for what is no word.
 WAITING_LOOP, ATOMIC_VALUE = "a loop that waits", "the value of an atomic"
@@ -124,14 +105,14 @@ def waits(
     last: int,
     own: Collection[str],
     in_kernel: bool = False,
-) -> set[str]:
-    """WAITING_LOOP if one of these tokens begins an empty loop, ATOMIC_VALUE if an atomic's value is used.
+) -> dict[str, int]:
+    """WAITING_LOOP if one of these tokens begins an empty loop, ATOMIC_VALUE if an atomic's value is used: the first.
 
     Args:
         own: the unit's functions. What these do is known by their text, and not by a name with "atomic" in it.
         in_kernel: nobody calls what is here, so that a value outside of a loop comes once.
     """
-    found = set()
+    found: dict[str, int] = {}
     counted = in_loops(tokens, partner, first, last) if in_kernel else range(first, last)
     for i in range(first, last):
         word, after = tokens[i].text, tokens[i + 1].text if i + 1 < last else ""
@@ -141,11 +122,11 @@ def waits(
                 i > first and tokens[i - 1].text == "}" and tokens[partner.get(i - 1, 0) - 1].text == "do"
             )
             if not ends_do and close + 1 < last and tokens[close + 1].text == ";":
-                found.add(WAITING_LOOP)
+                found.setdefault(WAITING_LOOP, i)
         elif (
             i in counted
             and tokens[i].kind == "name"
-            and ATOMIC.match(word)
+            and ATOMIC.fullmatch(word)
             and word not in own
             and after in ("(", "<")
         ):
@@ -157,7 +138,7 @@ def waits(
             else:
                 begins = before in (";", "{", "}", "else")
             if not begins:
-                found.add(ATOMIC_VALUE)
+                found.setdefault(ATOMIC_VALUE, i)
     return found
 
 
@@ -198,7 +179,7 @@ def asks_as_itself(source: Source, function: Function) -> bool:
         text, before = tokens[i].text, tokens[i - 1]
         if text in ("struct", "class", "union"):
             return False
-        if text == "threadIdx" and before.text == "::":
+        if text == THREAD and before.text == "::":
             return False
         is_subscript = (before.kind == "name" and before.text != "return") or before.text in (")", "]")
         is_lambda = text == "[" and not is_subscript

@@ -12,17 +12,13 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from .across import foreign_functions
 from .alone import (
-    ATOMIC,
     ATOMIC_VALUE,
-    IDENTITY,
-    IN_WARPS,
     LOOPS,
-    MEETS,
     WAITING_LOOP,
     asks_as_itself,
     in_loops,
@@ -38,8 +34,10 @@ from .groups import WORDS as GROUPS
 from .launches import Launch
 from .lexer import Lexed
 from .macros import Macros
+from .names import ASKS, ATOMIC, BARRIER, BLOCK, FENCE, IN_WARPS, INDEX, MEETS, SHARES, THREAD
 from .number_types import Types
 from .outline import Function, Parameter
+from .reasons import Reason
 from .source import Clock, Source, local_headers
 from .tokens import LOOP, macro_body, match_brackets, position_from
 from .unit_names import UnitNames
@@ -48,15 +46,16 @@ from .unit_names import UnitNames
 # do so (include/host/cuda_launch.h).
 RANGE_LOOPS = {"CUDA_KERNEL_LOOP": "CUDA_KERNEL_RANGE", "CUDA_2D_KERNEL_LOOP": "CUDA_2D_KERNEL_RANGE"}
 
-# Names by which a thread finds its index, or works with other threads.
-THREAD_IDENTITY = re.compile(
-    r"(threadIdx|blockIdx|blockDim|gridDim|warpSize|lane_?id|warp_?id|clock(64)?|cooperative_groups|this_thread_block|this_grid"
-    r"|coalesced_threads|tiled_partition"
-    r"|__shared__|__syncthreads\w*|__syncwarp|__threadfence\w*|__shfl\w*|__ballot\w*|__any(_sync)?|__all(_sync)?"
-    r"|__activemask|__match_\w+|__reduce_\w+_sync|__nanosleep)\Z"
-)
 ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
 CHANGES = ASSIGNMENTS | {"++", "--"}
+# What a kernel's statements may have, by the field of Kernel.
+IN_BODY = {
+    "nested_loop": "a kernel loop within a kernel loop",
+    "returns_in_loop": "a return in the loop ends the thread",
+    "breaks_loop": "a break of the loop, or a goto",
+    "carries": "the loop changes a variable from outside, which the next index would see",
+    "writes_outside_loop": "each thread writes outside of the loop",
+}
 HARMLESS_CALLS = {"assert", "CUDA_KERNEL_ASSERT", "static_assert"}
 
 
@@ -82,6 +81,9 @@ class Kernel(NamedTuple):
     dynamic_shared: bool  # uses `extern __shared__`, maybe in a function or class that it names
     launches: tuple[Launch, ...]
     body: tuple[int, int]  # offsets of `{` and just after `}`
+    meets_by: tuple[str, ...]  # the words by which its threads may meet
+    asks_by: tuple[str, ...]  # the words by which others than its own text ask for the thread
+    no_range: tuple[Reason, ...]  # why its loops cannot run over a part of the range
 
     @property
     def mode(self) -> str:
@@ -130,8 +132,8 @@ class Unit:
         self._loose = self.reachable(loose)
         # What another file defines may ask for its thread, and wait for others.
         self.foreign = foreign_functions(self.sources)
-        self._volatile = {name for source in self.sources for name in volatile_names(source)}
-        self._knows_all = all(self._knows(source) for source in self.sources)
+        self.volatile = {name for source in self.sources for name in volatile_names(source)}
+        self.unread = [reason for source in self.sources for reason in self._unread(source)]
 
     @functools.cached_property
     def types(self) -> Types:
@@ -140,17 +142,15 @@ class Unit:
 
     @functools.cached_property
     def plain_macros(self) -> Macros:
-        meetings = {"__syncthreads", *IN_WARPS, *GROUPS, "threadIdx", "blockIdx", "blockDim", "gridDim"}
+        meetings = {BARRIER, *IN_WARPS, *GROUPS, *INDEX}
         return Macros(self.sources, meetings)
 
     @functools.cached_property
     def names(self) -> UnitNames:
         return UnitNames(self.sources, self.macros)
 
-    def _knows(self, source: Source) -> bool:
-        """Are all headers of the source read, or known?"""
-        includes = [d for d in source.lexed.directives if d.word in ("include", "include_next", "import")]
-        names = list(source.includes(angles=True))
+    def _unread(self, source: Source) -> Iterator[Reason]:
+        """The source's headers that are neither read nor known."""
         read_here = {os.path.normpath(header.path) for header in self.headers.values()}
         folder = os.path.dirname(source.path)
 
@@ -158,7 +158,13 @@ class Unit:
             beside = os.path.normpath(os.path.join(folder, name)) in read_here
             return beside or (self._find is not None and self._find(name) is not None)
 
-        return len(includes) == len(names) and all(is_read(name) or is_known(name) for name in names)
+        for directive in source.lexed.directives:
+            if directive.word in ("include", "include_next", "import"):
+                name = source.included(directive) if directive.word == "include" else None
+                if name is None or not (is_read(name) or is_known(name)):
+                    what = f"<{name}>" if name else f"a header by #{directive.word} or by a macro"
+                    line = source.lexed.position(directive.start)[0]
+                    yield Reason(source.path, line, f"includes {what}, which is not read here")
 
     def kernels(self, source: Source) -> list[Kernel]:
         found = []
@@ -176,6 +182,21 @@ class Unit:
                     seen.add(word)
                     todo.append(word)
         return seen
+
+    def way_to(self, words: Collection[str], wanted: str) -> list[str]:
+        """One of these words, what it names, and so on to the wanted one; [] if none leads there."""
+        before: dict[str, str] = dict.fromkeys(sorted(words), "")
+        todo = list(before)
+        for word in todo:
+            if word == wanted:
+                way = [word]
+                while before[way[0]]:
+                    way.insert(0, before[way[0]])
+                return way
+            new = sorted(self._words.get(word, set()) - before.keys())
+            before.update(dict.fromkeys(new, word))
+            todo += new
+        return []
 
     def leading_to(self, words: Collection[str]) -> set[str]:
         """The words from which one of these is reachable, and these."""
@@ -216,7 +237,7 @@ class Unit:
     def meetings(self) -> dict[str, list[Meeting]]:
         """The functions in which the lanes of a warp, or the threads of a block, meet."""
         found: dict[str, list[Meeting]] = {}
-        meets = self.leading_to({"__syncthreads", *IN_WARPS, *GROUPS})
+        meets = self.leading_to({BARRIER, *IN_WARPS, *GROUPS})
         for source in self.sources:
             for function in source.functions:
                 plain = "__device__" in function.words and not function.member and not function.is_kernel
@@ -224,32 +245,37 @@ class Unit:
                     found.setdefault(function.name, []).append(Meeting(source, function))
         return found
 
-    def _meets(self, reachable: set[str]) -> bool:
-        """May code with these words wait for another thread, or see which threads run?"""
+    def _meets(self, reachable: set[str]) -> tuple[str, ...]:
+        """The words by which code with these words may wait for another thread, or see which threads run."""
         words = reachable | self._loose
-        waits_for = any(MEETS.match(word) for word in words) or WAITING_LOOP in words
-        unclear = bool(words & (self._volatile | self.foreign))
-        return waits_for or unclear or (ATOMIC_VALUE in words and bool(words & LOOPS))
+        found = {word for word in words if MEETS.fullmatch(word)}
+        found |= words & {WAITING_LOOP, *self.volatile, *self.foreign}
+        found |= words & {ATOMIC_VALUE} if words & LOOPS else set()
+        return tuple(sorted(found))
 
-    def _asks_as_itself(self, source: Source, function: Function, reachable: set[str]) -> bool:
-        """Does nothing that the kernel calls ask for the thread?"""
+    def _asks(self, reachable: set[str]) -> tuple[str, ...]:
+        """The words by which others than the kernel's own text ask for the thread."""
         called = self._loose | self.reachable(reachable & self._code)
-        asks = any(IDENTITY.match(word) for word in called) or bool(reachable & self.foreign)
-        loops = any(IDENTITY.match(word) and word != "threadIdx" for word in reachable)
-        return not asks and not loops and asks_as_itself(source, function)
+        asks = {word for word in called if ASKS.fullmatch(word)} | (reachable & self.foreign)
+        asks |= {word for word in reachable if ASKS.fullmatch(word) and word != THREAD}
+        return tuple(sorted(asks))
 
     def is_atomic(self, word: str) -> bool:
         """By its name; a function of the unit is known by its text."""
-        return bool(ATOMIC.match(word)) and word not in self.functions
+        return bool(ATOMIC.fullmatch(word)) and word not in self.functions
 
     def _words_of(self, source: Source, start: int, end: int, in_kernel: bool = False) -> set[str]:
         return _words(source.lexed, start, end, self.functions, in_kernel)
+
+    def _shares(self, reachable: set[str]) -> bool:
+        """Are the threads not alike?"""
+        return any(SHARES.fullmatch(word) for word in reachable) or bool(reachable & self.foreign)
 
     def _in_rows(self, reachable: set[str]) -> bool:
         """Does nobody see the order of blocks, and nothing but the kernel's own text ask for a thread or a block?"""
         elsewhere = self._loose | self.reachable(reachable & (self._code | set(self.macros)))
         seen = any(self.is_atomic(w) or w in ("__shared__", "printf") for w in reachable | self._loose)
-        return not seen and not elsewhere & {"threadIdx", "blockIdx"}
+        return not seen and not elsewhere & {THREAD, BLOCK}
 
     def _kernel(self, source: Source, function: Function) -> Kernel:
         launches = tuple(x for x in self._launches if x.kernel == function.name)
@@ -267,6 +293,7 @@ class Unit:
         loops = {word for word in words if LOOP.match(word)}
         body = _Body(self, source, function)
         called_loops = any(LOOP.match(word) for word in self.reachable(words - loops))
+        meets_by, asks_by, knows_all = self._meets(called), self._asks(called), not self.unread
         return Kernel(
             function.name,
             source.path,
@@ -274,28 +301,28 @@ class Unit:
             function.parameters,
             has_loop=bool(loops),
             range_loop=loops <= set(RANGE_LOOPS),
-            nested_loop=body.nested_loop or (bool(loops) and called_loops),
-            returns_in_loop=body.returns_in_loop,
-            breaks_loop=body.breaks_loop,
-            carries=body.carries,
-            uses_thread_identity=any(THREAD_IDENTITY.match(word) for word in reachable)
-            or bool(reachable & self.foreign),
-            meets=not self._knows_all or self._meets(called),
-            in_phases=self._knows_all
-            and "__syncthreads" in own
-            and not self._meets(self.reachable(own - {"__syncthreads"})),
-            in_warps=self._knows_all
+            nested_loop="nested_loop" in body.notes or (bool(loops) and called_loops),
+            returns_in_loop="returns_in_loop" in body.notes,
+            breaks_loop="breaks_loop" in body.notes,
+            carries="carries" in body.notes,
+            uses_thread_identity=self._shares(reachable),
+            meets=not knows_all or bool(meets_by),
+            in_phases=knows_all and BARRIER in own and not self._meets(self.reachable(own - {BARRIER})),
+            in_warps=knows_all
             and bool(own & IN_WARPS)
-            and not self._meets(self.reachable(own - {"__syncthreads", *IN_WARPS})),
+            and not self._meets(self.reachable(own - {BARRIER, *IN_WARPS})),
             names_itself=asks_as_itself(source, function),
-            asks_as_itself=self._asks_as_itself(source, function, called),
+            asks_as_itself=not asks_by and asks_as_itself(source, function),
             in_rows=self._in_rows(called),
-            writes_outside_loop=body.writes_outside_loop,
+            writes_outside_loop="writes_outside_loop" in body.notes,
             dynamic_shared=any(
                 function.name in s.dynamic_shared or reachable & s.dynamic_shared for s in self.sources
             ),
             launches=launches,
             body=(function.body, function.end),
+            meets_by=meets_by,
+            asks_by=asks_by,
+            no_range=tuple(body.reasons()),
         )
 
 
@@ -304,12 +331,12 @@ def _words(
 ) -> set[str]:
     first, last = position_from(lexed.tokens, start), position_from(lexed.tokens, end)
     words = {token.text for token in lexed.tokens[first:last] if token.kind == "name"}
-    if in_kernel and any(word.startswith("__threadfence") for word in words):
+    if in_kernel and any(word.startswith(FENCE) for word in words):
         # Outside of a loop a fence waits for nobody.
         inside = in_loops(lexed.tokens, lexed.partner, first, last)
         kept = {lexed.tokens[i].text for i in inside}
-        words = {word for word in words if word in kept or not word.startswith("__threadfence")}
-    return words | waits(lexed.tokens, lexed.partner, first, last, functions, in_kernel)
+        words = {word for word in words if word in kept or not word.startswith(FENCE)}
+    return words | waits(lexed.tokens, lexed.partner, first, last, functions, in_kernel).keys()
 
 
 def _words_by_name(sources: list[Source], functions: Collection[str]) -> dict[str, set[str]]:
@@ -324,12 +351,12 @@ def _words_by_name(sources: list[Source], functions: Collection[str]) -> dict[st
             for first, last in ranges:
                 tokens = source.lexed.tokens
                 words = {t.text for t in tokens[first:last] if t.kind == "name"}
-                words |= waits(tokens, source.lexed.partner, first, last, functions)
+                words |= waits(tokens, source.lexed.partner, first, last, functions).keys()
                 by_name.setdefault(name, set()).update(words)
         for macro in source.macros:
             body = macro_body(macro)
             words = {t.text for t in body if t.kind == "name"}
-            words |= waits(body, match_brackets(body), 0, len(body), functions)
+            words |= waits(body, match_brackets(body), 0, len(body), functions).keys()
             by_name.setdefault(macro.tokens[0].text, set()).update(words)
     return by_name
 
@@ -363,16 +390,24 @@ class _Body:
         self._values = {parameter.name for parameter in function.parameters}
         self._arrays: set[str] = set()
         self._of_the_loop: set[str] = set()  # variables declared in the bodies of kernel loops
-        self.nested_loop = self.returns_in_loop = self.breaks_loop = self.writes_outside_loop = False
-        self.carries = False
+        self.notes: dict[str, int] = {}  # what of IN_BODY it has, and the offset of the first
         root = body.tree
         self._declare(root)
         self._visit(root, in_loop=False, breakable=False)
         if root.has_error:  # the parser does not understand some statement, so the results are the safe ones
             words = body.words
-            self.returns_in_loop = self.returns_in_loop or "return" in words
-            self.breaks_loop = self.breaks_loop or "break" in words or "goto" in words
-            self.writes_outside_loop = True
+            at = body.unread()
+            self._note("returns_in_loop", "return" in words, at)
+            self._note("breaks_loop", "break" in words or "goto" in words, at)
+            self._note("writes_outside_loop", True, at)
+
+    def reasons(self) -> Iterator[Reason]:
+        for what, at in self.notes.items():
+            yield Reason(self._source.path, self._source.lexed.position(at)[0], IN_BODY[what])
+
+    def _note(self, what: str, holds, node):
+        if holds:
+            self.notes.setdefault(what, node.start_byte + self._shift)
 
     def _declare(self, node, in_loop: bool = False):
         """Collect the local variables. A write to one does not leave the thread, or the iteration of the loop."""
@@ -412,20 +447,20 @@ class _Body:
             self._visit_lambda(node, in_loop)
             return
         if kind == "while_statement" and self._is_kernel_loop(node):
-            self.nested_loop = self.nested_loop or in_loop
+            self._note("nested_loop", in_loop, node)
             self._visit(node.child_by_field_name("body"), in_loop=True, breakable=False)
             return
         if kind in ("for_statement", "while_statement", "do_statement", "switch_statement", "for_range_loop"):
             breakable = True
         elif kind == "return_statement" and in_loop:
-            self.returns_in_loop = True
+            self._note("returns_in_loop", True, node)
         elif kind == "goto_statement" or (kind == "break_statement" and in_loop and not breakable):
-            self.breaks_loop = True
+            self._note("breaks_loop", True, node)
         elif kind == "identifier" and in_loop and self._of(node) in self._macros:
             hidden = self._unit.reachable({self._of(node)})
-            self.returns_in_loop = self.returns_in_loop or "return" in hidden
-            self.breaks_loop = self.breaks_loop or bool(hidden & {"break", "goto"})
-            self.carries = self.carries or bool(hidden & self._changing_macros)
+            self._note("returns_in_loop", "return" in hidden, node)
+            self._note("breaks_loop", hidden & {"break", "goto"}, node)
+            self._note("carries", hidden & self._changing_macros, node)
         if in_loop:
             self._check_change(node)
         else:
@@ -435,10 +470,11 @@ class _Body:
 
     def _visit_lambda(self, node, in_loop: bool):
         """A `return` in a lambda does not leave the kernel. Writes in a lambda count as the kernel's."""
-        before = self.returns_in_loop
+        before = "returns_in_loop" in self.notes
         for child in node.named_children:
             self._visit(child, in_loop, breakable=True)
-        self.returns_in_loop = before
+        if not before:
+            self.notes.pop("returns_in_loop", None)
 
     def _is_kernel_loop(self, node) -> bool:
         tokens = self._source.lexed.tokens
@@ -457,7 +493,7 @@ class _Body:
             wrote = bool(atomic) or (statement and name not in HARMLESS_CALLS)
         else:
             return
-        self.writes_outside_loop = self.writes_outside_loop or wrote
+        self._note("writes_outside_loop", wrote, node)
 
     def _check_change(self, node):
         """Does a node in a loop change a variable that the next iteration may read, or pass it on to be changed?"""
@@ -513,7 +549,7 @@ class _Body:
             place = place.child_by_field_name("argument")
         if place.type != "identifier" or self._of(place) in self._of_the_loop:
             return  # memory, or a variable of this iteration
-        self.carries = self.carries or not element or self._of(place) in self._arrays
+        self._note("carries", not element or self._of(place) in self._arrays, place)
 
     def _is_reference(self, node) -> bool:
         """Is the node `T& name = value`? The name can then change the value."""

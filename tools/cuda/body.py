@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from .launches import parse
+from .names import INDEX
 from .outline import Function
 from .source import Source
 from .tokens import mask, position_from
 
 _HEAD = "void f()"
-IDENTITY = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 
 
 class Body:
@@ -27,6 +27,17 @@ class Body:
         self.tree = parse(self._text)
         definition = self.tree.named_children[0] if self.tree.named_children else None
         self.root: Any = definition and definition.child_by_field_name("body")
+
+    def unread(self) -> Any:
+        """The first node that the parser does not know; None if it knows the whole."""
+        node = self.tree if self.tree.has_error else None
+        while node is not None and not (node.is_error or node.is_missing):
+            node = next((child for child in node.children if child.has_error or child.is_missing), None)
+        return node if node is None or node.start_byte >= len(_HEAD) else self.root
+
+    def first(self, words: Collection[str]) -> int | None:
+        """The offset in the source of the first of these words; None if there is none."""
+        return next((token.start for token in self.tokens if token.text in words), None)
 
     def of(self, node) -> str:
         """The text of a node."""
@@ -63,7 +74,7 @@ def component(body: Body, node) -> str:
     """ "threadIdx.x" of `threadIdx . x` and the like; "" of other expressions."""
     if node.type == "field_expression":
         owner, name = node.child_by_field_name("argument"), node.child_by_field_name("field")
-        if owner.type == "identifier" and body.of(owner) in IDENTITY and name is not None:
+        if owner.type == "identifier" and body.of(owner) in INDEX and name is not None:
             return f"{body.of(owner)}.{body.of(name)}"
     return ""
 

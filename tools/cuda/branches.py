@@ -14,21 +14,13 @@ from typing import NamedTuple
 
 from .brackets import match_brackets
 from .conditions import ARCH, NVCC_WORDS, Directive, Token, evaluate
+from .names import ASM, GPU_ONLY, TEXTURES
 
 # A new GPU, older ones whose branches may be taken instead, and 0: a compiler without CUDA.
 NEWEST = 900
 ARCHITECTURES = (NEWEST, 800, 750, 700, 600, 530, 350, 300, 0)
 
 MOST_TOKENS = 4000  # of an asm statement
-ASM = {"asm", "__asm__", "__asm"}
-TEXTURE_FETCH = re.compile(r"(tex[123]D\w*|texCubemap\w*|surf[123]D\w*|surfCubemap\w*)\Z")
-# Functions that only a GPU has: clusters, most address spaces, barriers in memory, 128-bit atomics.
-GPU_ONLY = re.compile(
-    r"__cluster\w+|__cvta_(?!generic_to_(shared|global)|(shared|global)_to_generic)\w+"
-    r"|__is(Local|Constant|GridConstant|ClusterShared|CtaShared)|__mbarrier_\w+"
-    r"|__barrier_sync\w*|__threadfence_cluster|__u128Atomic\w+|__pipeline_arrive_on|__brkpt|__block_size__"
-    r"|__tile\w*__"
-)
 # CUDA's headers that need a GPU.
 NOT_ON_THE_HOST = re.compile(
     r"(cub/(?!cub\.cuh|block/block_(reduce|scan|load|store|exchange)|warp/warp_(reduce|scan)|device/device_(reduce|scan|radix_sort))"
@@ -185,7 +177,7 @@ def _is_bad(branch: _Branch) -> bool:
                 return True
         else:
             text = item.text
-            if item.kind == "name" and (text == "texture" or TEXTURE_FETCH.match(text)):
+            if item.kind == "name" and (text == "texture" or TEXTURES.fullmatch(text)):
                 return True
             if item.kind == "name" and GPU_ONLY.fullmatch(text):
                 return True

@@ -18,6 +18,7 @@ from .groups import WORDS as GROUPS
 from .groups import names_of_groups
 from .launches import parse
 from .outline import Function, skip_angles, split_commas
+from .reasons import Reason
 from .source import Source
 from .tokens import position_from
 from .unit_names import type_words
@@ -48,7 +49,7 @@ WITHIN |= {"subscript_expression", "template_function"}
 
 
 class _Unknown(Exception):
-    """The call stays as it is."""
+    """Why a call stays as it is."""
 
 
 class Meeting(NamedTuple):
@@ -76,7 +77,7 @@ class Meeting(NamedTuple):
             part = [token.text for token in tokens[first:last]]
             stop = part.index("=") if "=" in part else len(part)
             if stop < 2 or not part[stop - 1].isidentifier() or "." in "".join(part):
-                raise _Unknown
+                raise _Unknown(f"{self.name}, whose template has another form")
             kind = "type" if part[0] in ("typename", "class") else "number"
             found.append((kind, part[stop - 1], " ".join(part[stop + 1 :])))
         return found
@@ -108,6 +109,7 @@ class Expanding:
         self.source, self.function, self.meetings = source, function, meetings
         self.number = 0
         self.groups: set[str] = set()  # the names of the body's groups
+        self.line = source.lexed.position(function.body)[0]  # of the call that is looked at
 
     def body(self) -> str:
         """The new text of the body, between its braces; it has as many lines."""
@@ -116,6 +118,8 @@ class Expanding:
             call = self._next(text)
             if call is None:
                 break
+            first = self.source.lexed.position(self.function.body)[0]
+            self.line = first + text.count("\n", 0, call.start_byte - len(HEAD))
             text = self._replaced(text, call)
         return text
 
@@ -123,7 +127,7 @@ class Expanding:
         """The first call of such a function that has no other one within it."""
         tree = parse(HEAD + re.sub(r"[^\x00-\x7f]", "_", text))
         if tree.has_error:
-            raise _Unknown
+            raise _Unknown("a statement that the parser does not know")
         self.tree = tree
         found = [node for node in walk(tree) if node.type == "call_expression" and self._name(node, text)]
         return min(found, key=lambda node: (node.end_byte, -node.start_byte), default=None)
@@ -139,18 +143,19 @@ class Expanding:
         return text[node.start_byte - len(HEAD) : node.end_byte - len(HEAD)]
 
     def _replaced(self, text: str, call) -> str:
-        statement = call
+        statement, name = call, self._name(call, text)
         while statement.type not in STATEMENTS:
             if statement.type not in WITHIN:
-                raise _Unknown
+                kind = statement.type.replace("_", " ")
+                raise _Unknown(f"a call of {name}, in which threads meet, in a {kind}")
             if statement.type == "binary_expression" and statement.child_by_field_name("operator").type in (
                 "&&",
                 "||",
             ):
-                raise _Unknown
+                raise _Unknown(f"a call of {name}, in which threads meet, behind a condition")
             statement = statement.parent
         arguments = [self._of(n, text) for n in call.child_by_field_name("arguments").named_children]
-        meeting = self._meeting(self.meetings[self._name(call, text)], arguments, text)
+        meeting = self._meeting(self.meetings[name], arguments, text)
         if len(arguments) < len(meeting.function.parameters):
             arguments += meeting.defaults()[len(arguments) :]
         self.number += 1
@@ -164,12 +169,12 @@ class Expanding:
         lines = "\n" * text.count("\n", first, last)
         if is_void:
             if text[start:end].strip() != text[first:last] + ";":
-                raise _Unknown
+                raise _Unknown(f"a call of {meeting.name} that is no statement of its own")
             return text[:start] + inlined + lines + text[end:]
         changed = text[start:first] + result + lines + text[last:end]
         if statement.parent.type != "compound_statement":
             if statement.type == "declaration":
-                raise _Unknown
+                raise _Unknown(f"a call of {meeting.name} in a declaration without a block")
             return text[:start] + "{ " + inlined + changed + " }" + text[end:]
         return text[:start] + inlined + changed + text[end:]
 
@@ -180,11 +185,11 @@ class Expanding:
         found = [m for m in found if count <= len(m.function.parameters)]
         if len(found) > 1:
             if any(m.template() for m in found):
-                raise _Unknown
+                raise _Unknown(f"a call of {every[0].name}, of which there are several")
             types = [self._type_of(argument, text) for argument in arguments]
             found = [m for m in found if types == [self._plain(p.type) for p in m.function.parameters]]
         if len(found) != 1:
-            raise _Unknown
+            raise _Unknown(f"a call of {every[0].name}, of which there are several")
         return found[0]
 
     @staticmethod
@@ -206,10 +211,10 @@ class Expanding:
                 continue
             deduced = self._deduced(name, meeting, arguments, text) if kind == "type" else ""
             if not (deduced or default):
-                raise _Unknown
+                raise _Unknown(f"a call of {meeting.name} that does not say what {name} is")
             found[name] = deduced or default
         if "" in found.values() and self._words(meeting) & {n for n, kind in found.items() if not kind}:
-            raise _Unknown  # the type of a group is named
+            raise _Unknown(f"{meeting.name} names the type of a group")
         return found
 
     @staticmethod
@@ -227,7 +232,7 @@ class Expanding:
             if name not in words:
                 continue
             if words[0] != name or set(words[1:]) - {"*"}:
-                raise _Unknown
+                raise _Unknown(f"a call of {meeting.name}, whose {name} is deduced from {parameter.type}")
             kind = self._type_of(argument, text)
             stars = words.count("*")
             return kind[: len(kind) - stars].strip() if stars and kind.endswith("*" * stars) else kind
@@ -239,7 +244,7 @@ class Expanding:
         if element := re.fullmatch(r"(\w+)\s*\[[^][]*\]", argument):
             kind = self._type_of(element[1], text)
             if not kind.endswith("*"):
-                raise _Unknown
+                raise _Unknown(f"the type of {argument}, which a template asks for")
             return kind[:-1].strip()
         if not argument.isidentifier():
             words = re.findall(r"[A-Za-z_]\w*(?!\w|\s*\()", re.sub(r"\b\d[\w.]*", "1", argument))
@@ -250,7 +255,7 @@ class Expanding:
                 or not words
                 or {self._type_of(word, text) for word in words} != {"float"}
             ):
-                raise _Unknown
+                raise _Unknown(f"the type of {argument}, which a template asks for")
             return "float"
         found = {
             " ".join(p.type.replace("const", "").replace("__restrict__", "").split())
@@ -274,10 +279,10 @@ class Expanding:
                     inner.type
                 )
                 if suffix is None:
-                    raise _Unknown
+                    raise _Unknown(f"the type of {argument}, which a template asks for")
                 found.add(" ".join(w for w in before.split() if w not in ("const", "__shared__")) + suffix)
         if len(found) != 1 or "auto" in next(iter(found)).split():
-            raise _Unknown
+            raise _Unknown(f"the type of {argument}, which a template asks for")
         return found.pop()
 
     def _inlined(
@@ -287,9 +292,9 @@ class Expanding:
         function, source = meeting.function, meeting.source
         directives = (*source.lexed.directives, *source.lexed.conditions)
         if any(function.body < d.start < function.end and d.word != "pragma" for d in directives):
-            raise _Unknown
+            raise _Unknown(f"{meeting.name} has a preprocessor line")
         if len(arguments) != len(function.parameters) or not all(arguments):
-            raise _Unknown
+            raise _Unknown(f"a call of {meeting.name} with other arguments than it has parameters")
         body = Body(source, function)
         returned = [node for node in walk(body.root) if node.type == "return_statement"]
         kind = self._with(meeting.returns(), given)
@@ -297,7 +302,7 @@ class Expanding:
         last = body.root.named_children[-1] if body.root.named_children else None
         wanted = [] if is_void else [last]
         if body.tree.has_error or returned != wanted or "auto" in kind.split():
-            raise _Unknown
+            raise _Unknown(f"{meeting.name} does not end with its only return")
         names = {
             body.of(name)
             for d in walk(body.root)
@@ -318,7 +323,7 @@ class Expanding:
                 continue
             if "&" in parameter.type and "const" not in parameter.type.split():
                 if not argument.strip().isidentifier():
-                    raise _Unknown
+                    raise _Unknown(f"a call of {meeting.name} that changes what is no variable")
                 renamed[parameter.name] = argument.strip()
                 continue
             renamed[parameter.name] = f"{result}_{parameter.name}"
@@ -350,14 +355,15 @@ class Expanding:
 
 def expanded(
     source: Source, function: Function, meetings: dict[str, list[Meeting]], text: str | None = None
-) -> str | None:
-    """A kernel's body with the calls of these functions replaced; None if one of them cannot be.
+) -> str | Reason:
+    """A kernel's body with the calls of these functions replaced; or why one of them cannot be.
 
     Args:
         text: the body, if not the source's.
     """
+    own = source.text[function.body : function.end]
+    expanding = Expanding(source, function, meetings, own if text is None else text)
     try:
-        own = source.text[function.body : function.end]
-        return Expanding(source, function, meetings, own if text is None else text).body()
-    except _Unknown:
-        return None
+        return expanding.body()
+    except _Unknown as unknown:
+        return Reason(source.path, expanding.line, str(unknown))

@@ -16,8 +16,10 @@ import re
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from .body import IDENTITY, Body, component, declarators, operands, plain, walk
+from .body import Body, component, declarators, operands, plain, walk
+from .names import BLOCK, INDEX, THREAD, WIDTH
 from .outline import Function
+from .reasons import Reason, Unclear, check
 from .source import Source
 
 WORDS_OF_NUMBERS = {
@@ -29,7 +31,9 @@ COMPARISONS = {"<", ">", "<=", ">="}
 EQUALITIES = {"==", "!="}
 NUMBER = re.compile(r"[-+]?(0|[1-9]\d*)[uUlL]*\Z")
 SMALL = re.compile(r"[-+]?\d{1,6}\Z")
-DEPENDS_ON_X = {"threadIdx.x", "blockIdx.x"}
+NO_IF = "no `if` before all that it does"
+UNCLEAR = {"goto", "static", "__shared__"}
+DEPENDS_ON_X = {f"{THREAD}.x", f"{BLOCK}.x"}
 
 
 class Guard(NamedTuple):
@@ -63,9 +67,9 @@ def is_along(body: Body, node, axis: str, value=lambda node: node) -> bool:
         return False
     for product, other in ((left, right), (right, left)):
         factors = operands(without_casts(body, product))
-        if factors[1] == "*" and component(body, without_casts(body, value(other))) == f"threadIdx.{axis}":
+        if factors[1] == "*" and component(body, without_casts(body, value(other))) == f"{THREAD}.{axis}":
             found = {component(body, without_casts(body, factors[i])) for i in (0, 2)}
-            return found == {f"blockIdx.{axis}", f"blockDim.{axis}"}
+            return found == {f"{BLOCK}.{axis}", f"{WIDTH}.{axis}"}
     return False
 
 
@@ -112,7 +116,7 @@ class _Reader:
             if value is None or name.parent != declarator:
                 return False
             word, along = self.body.of(name), self._along(value)
-            if along is None or word in self.variables or word in IDENTITY:
+            if along is None or word in self.variables or word in INDEX:
                 return False
             self.variables[word] = _Variable(kind.replace("const", "").strip(), along)
         return True
@@ -153,38 +157,53 @@ class _Reader:
             return text in self.variables and self.variables[text].type.replace("const", "").strip() == "int"
         return bool(node.type != "number_literal" or SMALL.match(text)) and not component(self.body, node)
 
-    def guard(self, macros: Collection[str]) -> Guard | None:
+    def guard(self, macros: Collection[str]) -> Guard:
         statements = [s for s in self.body.root.named_children if s.type != "comment"]
         while statements and statements[0].type == "declaration":
-            if not self._declare(statements.pop(0)):
-                return None
-        if not statements or statements[0].type != "if_statement":
-            return None
-        asks, way = (statements[0].child_by_field_name(field) for field in ("condition", "consequence"))
+            declaration = statements.pop(0)
+            self._check(
+                self._declare(declaration), "a declaration that is no arithmetic on numbers", declaration
+            )
+        first = statements[0] if statements else self.body.root
+        self._check(first.type == "if_statement", NO_IF, first)
+        asks, way = (first.child_by_field_name(field) for field in ("condition", "consequence"))
         leaves = way.type == "return_statement" and not way.named_children
-        if statements[0].child_by_field_name("alternative") is not None or asks.named_child_count != 1:
-            return None
-        if not leaves and (statements[1:] or way.type not in ("compound_statement", "expression_statement")):
-            return None
-        (first, _), (_, last) = self.body.place(asks.children[0]), self.body.place(asks.children[-1])
+        other = first.child_by_field_name("alternative")
+        self._check(other is None, "an `else` of the first `if`", other)
+        self._check(asks.named_child_count == 1, "a condition of another form", asks)
+        if not leaves:
+            self._check(not statements[1:], "statements behind the first `if`", statements[-1])
+            plain_way = way.type in ("compound_statement", "expression_statement")
+            self._check(plain_way, "another statement in the first `if`", way)
+        (opening, _), (_, last) = self.body.place(asks.children[0]), self.body.place(asks.children[-1])
         before = [token for token in self.body.tokens if token.start < last]
-        if set(macros) & {token.text for token in before}:
-            return None
-        if not all(map(self._is_one_sided, self._terms(asks.named_children[0], "||" if leaves else "&&"))):
-            return None
-        start = self.body.place(statements[0])[0]
-        text = " ".join(token.text for token in before[:-1] if token.start > first)
-        return Guard(max(t.end for t in before if t.start < start), (first + 1, last - 1), leaves, text)
+        by_macro = next((token for token in before if token.text in macros), None)
+        self._check(by_macro is None, "a macro in the first `if`", by_macro and by_macro.start)
+        for term in self._terms(asks.named_children[0], "||" if leaves else "&&"):
+            why = "a comparison that need not be true from one thread of a row on, or up to one"
+            self._check(self._is_one_sided(term), why, term)
+        start = self.body.place(first)[0]
+        text = " ".join(token.text for token in before[:-1] if token.start > opening)
+        return Guard(max(t.end for t in before if t.start < start), (opening + 1, last - 1), leaves, text)
+
+    def _check(self, clear: bool, why: str, at=None):
+        check(self.body, clear, why, at)
 
 
-def guard_of(source: Source, function: Function, macros: Collection[str]) -> Guard | None:
-    """The guard of a kernel whose threads wait for nobody; None: each thread asks for itself."""
+def guard_of(source: Source, function: Function, macros: Collection[str]) -> Guard | Reason:
+    """The guard of a kernel whose threads wait for nobody; or why each thread asks for itself."""
     body, lexed = Body(source, function), source.lexed
-    if any(function.body < d.start < function.end for d in (*lexed.directives, *lexed.conditions)):
-        return None
-    if body.tree.has_error or body.words & {"goto", "static", "__shared__"}:
-        return None
-    return _Reader(body, function).guard(macros)
+    inside = [
+        d.start for d in (*lexed.directives, *lexed.conditions) if function.body < d.start < function.end
+    ]
+    try:
+        check(body, not inside, "a preprocessor line in the kernel", min(inside, default=None))
+        check(body, not body.tree.has_error, "a statement that the parser does not know", body.unread())
+        unclear = body.words & UNCLEAR
+        check(body, not unclear, f"{' and '.join(sorted(unclear))} in the kernel", body.first(unclear))
+        return _Reader(body, function).guard(macros)
+    except Unclear as reason:
+        return reason.reason(source, function)
 
 
 def counts_along_x(source: Source, function: Function) -> bool:
@@ -197,7 +216,7 @@ def counts_along_x(source: Source, function: Function) -> bool:
         if asked := component(body, node):
             return asked not in DEPENDS_ON_X
         if node.type == "identifier":
-            return body.of(node) not in ("threadIdx", "blockIdx")
+            return body.of(node) not in (THREAD, BLOCK)
         return all(map(only_so, node.named_children))
 
     return not body.tree.has_error and only_so(body.root)

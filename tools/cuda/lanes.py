@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from .analysis import Unit
 from .conditions import Token
+from .names import LANES
 from .outline import skip_angles
 from .rewrite import Rewriter
 from .tokens import macro_body, match_brackets
-
-# The functions that say which lanes are there.
-LANES = {"__activemask", "coalesced_threads"}
 
 
 def column(file: Rewriter, token: Token, in_macro: bool) -> str:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from .branches import DEVICE_MACRO, FOR_DEVICES
 from .conditions import Directive, Token
+from .names import INDEX, WARP_SIZE
 from .outline import ATTRIBUTES, Function, parameters_after, skip_angles, split_commas
 from .source import Source
 from .tokens import macro_body, macro_parameters, position_from
@@ -64,7 +65,6 @@ KEYWORDS = {
 }  # fmt: skip
 # What a compiler's own text may begin an expression with.
 WHOLE = re.compile(r"(0[xX][\da-fA-F']+|0[bB][01']+|\d[\d']*)[uUlLzZ]*\Z")
-_INDEX = {"threadIdx", "blockIdx", "blockDim", "gridDim"}
 _ARITHMETIC = {
     "+", "-", "*", "/", "%", "&", "|", "^", "~", "<<", ">>", "(", ")", "<", ">", "<=", ">=", "==", "!=", "&&", "||",
     "!", "?", ":", ".",
@@ -321,9 +321,9 @@ class Names:
         for i, token in enumerate(tokens):
             before = tokens[i - 1].text if i else ""
             if token.kind == "name":
-                if before == "." and i > 1 and tokens[i - 2].text in _INDEX:
+                if before == "." and i > 1 and tokens[i - 2].text in INDEX:
                     continue
-                if token.text not in self.wholes | _INDEX | SIZES | {"true", "false", "warpSize"}:
+                if token.text not in self.wholes | SIZES | {*INDEX, WARP_SIZE, "true", "false"}:
                     return False
             elif token.kind == "number":
                 if not WHOLE.match(token.text):

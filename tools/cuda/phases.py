@@ -24,14 +24,15 @@ from typing import Any
 from .body import Body, walk
 from .guard import is_along_x
 from .kept import KeptVariables
+from .names import BARRIER, THREAD, WIDTH
 from .outline import Function
+from .reasons import Reason, Unclear, check
 from .source import Source
 from .tokens import LOOP, position_from
 from .uniform import Uniform
 from .unit_names import INTEGERS, UnitNames
-from .uses import LOOPS, Unclear, Uses, Variable
+from .uses import LOOPS, Uses, Variable
 
-BARRIER = "__syncthreads"
 UNCLEAR = {"goto", "decltype", "typeof", "__typeof__", "caffe_t", "caffe_x"}
 JUMPS = {"return_statement", "break_statement", "continue_statement"}
 TYPES = {
@@ -41,8 +42,9 @@ TYPES = {
     "using_declaration",
     "enum_specifier",
 }
-SHOWN = "::threadIdx = threadIdx; "
-NO_BARRIER = " [[maybe_unused]] const auto __syncthreads = [](int, int) {};"
+SHOWN = f"::{THREAD} = {THREAD}; "
+NO_BRACES = "a statement with a barrier, without braces"
+NO_BARRIER = f" [[maybe_unused]] const auto {BARRIER} = [](int, int) {{}};"
 
 
 class Region:
@@ -73,13 +75,15 @@ class Phases:
         self.body = body = Body(source, function)
         self.of = body.of
         words = body.words
-        self._check(not body.tree.has_error, "a statement that the parser does not know")
-        self._check(not words & UNCLEAR, "goto, decltype or the like")
-        self._check(not any(LOOP.match(word) for word in words), "a kernel loop beside a barrier")
+        self._check(not body.tree.has_error, "a statement that the parser does not know", body.unread())
+        self._check(not words & UNCLEAR, "goto, decltype or the like", body.first(UNCLEAR))
+        loops = {word for word in words if LOOP.match(word)}
+        self._check(not loops, "a kernel loop beside a barrier", body.first(loops))
         directives = (*source.lexed.directives, *source.lexed.conditions)
         inside = [d for d in directives if function.body < d.start < function.end]
-        only_unroll = all(d.word == "pragma" and d.tokens and d.tokens[0].text == "unroll" for d in inside)
-        self._check(only_unroll, "a preprocessor line in the kernel")
+        for d in inside:
+            is_unroll = d.word == "pragma" and [t.text for t in d.tokens[:1]] == ["unroll"]
+            self._check(is_unroll, "a preprocessor line in the kernel", d.start)
         self.tokens, self.pragmas = source.lexed.tokens, [d.start for d in inside]
         head = self.tokens[
             position_from(self.tokens, function.head) : position_from(self.tokens, function.body)
@@ -99,10 +103,9 @@ class Phases:
         self._check(bool(self.hoisted), "no barrier of its own")
         return Uniform(self.uses, self.hoisted)
 
-    @staticmethod
-    def _check(clear: bool, why: str = "a statement of another form", node=None):
-        if not clear:
-            raise Unclear(why)
+    def _check(self, clear: bool, why: str = "a statement of another form", at=None):
+        """Raise why, with the place of a node, or at an offset."""
+        check(self.body, clear, why, at)
 
     def _find_barriers(self, node):
         """Find what stands around barriers."""
@@ -146,7 +149,7 @@ class Phases:
 
     def _regions(self, compound, follows: bool) -> Iterator[Region]:
         """The regions of a compound statement and of those in it. follows: something comes after the compound."""
-        self._check(compound is not None and compound.type == "compound_statement")
+        self._check(compound is not None and compound.type == "compound_statement", NO_BRACES, compound)
         statements = []
         children = compound.named_children
         for i, child in enumerate(children):
@@ -172,9 +175,11 @@ class Phases:
         if node.type == "compound_statement":
             yield from self._regions(node, after)
             return
-        self._check(node.type in ("for_statement", "while_statement", "do_statement", "if_statement"))
+        known = node.type in ("for_statement", "while_statement", "do_statement", "if_statement")
+        self._check(known, f"a barrier in a {node.type.replace('_', ' ')}", node)
         condition = part("condition")
-        self._check(condition is None or self.uniform.is_same(condition))
+        same = condition is None or self.uniform.is_same(condition)
+        self._check(same, "a barrier under a condition that may differ between threads", condition)
         if node.type == "if_statement":
             yield from self._regions(part("consequence"), after)
             other = part("alternative")
@@ -183,10 +188,10 @@ class Phases:
             return
         first, step = part("initializer"), part("update")
         if first is not None:
-            self._check(
-                self._of_the_block(first) if first.type == "declaration" else self.uniform.is_step(first)
-            )
-        self._check(step is None or self.uniform.is_step(step))
+            once = self._of_the_block(first) if first.type == "declaration" else self.uniform.is_step(first)
+            self._check(once, "a loop with a barrier begins with what may differ between threads", first)
+        same = step is None or self.uniform.is_step(step)
+        self._check(same, "the step of a loop with a barrier may differ between threads", step)
         yield from self._regions(part("body"), True)
 
     def _jumps(self, node, region: Region, in_loop: bool = False, in_switch: bool = False):
@@ -194,21 +199,23 @@ class Phases:
         kind = node.type
         if kind == "return_statement" and not region.is_last:
             region.leaves = self.has_gone = True
-        self._check(kind != "break_statement" or in_loop or in_switch, "a break between barriers")
-        self._check(kind != "continue_statement" or in_loop, "a continue between barriers")
+        stays = in_loop or (in_switch and kind == "break_statement")
+        jumps = kind in ("break_statement", "continue_statement")
+        self._check(not jumps or stays, "a jump out of what stands between two barriers", node)
         for child in node.named_children:
             self._jumps(child, region, in_loop or kind in LOOPS, in_switch or kind == "switch_statement")
 
     def edits(self) -> list[tuple[int, int, Any]]:
+        body = self.body
         self.uniform.find()
         for parameter in (v for v in self.uses.scopes if v.start == 0):
-            self._check(
-                not parameter.changes or parameter.is_uniform, f"the parameter {parameter.name} is changed"
-            )
+            change = next((node for node in parameter.changes if node is not None), None)
+            own = not parameter.changes or parameter.is_uniform
+            self._check(own, f"the parameter {parameter.name} is changed", change)
         beside = [v for v in self.uses.scopes if v.statement is None or self.uniform.place(v.statement)]
         for one in beside:  # names that hide others
             hides = any(v.name == one.name and v.start < one.start < v.end for v in beside)
-            self._check(not hides, f"{one.name} hides another variable")
+            self._check(not hides, f"{one.name} hides another variable", one.start + body.shift)
         regions = list(self._regions(self.body.root, False))
         used, kept = self._place_variables(regions)
         declarations = {v.declaration.id: v.declaration for v in kept.variables}.values()
@@ -246,7 +253,7 @@ class Phases:
         closing = here + " });"
         if region.leaves:
             in_warp = region.group is not None
-            closing += f" if (caffe_gone.{'nobody(caffe_t)' if in_warp else 'everyone(blockDim)'}) return;"
+            closing += f" if (caffe_gone.{'nobody(caffe_t)' if in_warp else f'everyone({WIDTH})'}) return;"
             yield from self._leaving(region)
         if not region.statements:
             yield 6, (start, end, lambda: opening + self._given(region) + closing)
@@ -288,7 +295,9 @@ class Phases:
             if not any(variable.start < region.start < variable.end for region in regions):
                 continue  # it ends with its phase
             plain = self.uses.is_plain_at_its_end(variable)
-            self._check(plain, f"{variable.name}: at its end more than its memory may go")
+            self._check(
+                plain, f"{variable.name}: at its end more than its memory may go", variable.declaration
+            )
             if None in variable.changes and variable not in carried:
                 carried.append(variable)  # its address may be kept
         kept = KeptVariables(self.uniform, self._text_with_x)
@@ -321,7 +330,7 @@ class Phases:
 
 def phases_of(
     source: Source, function: Function, names: UnitNames, shown: bool = False
-) -> list[tuple[int, int, Any]] | str:
+) -> list[tuple[int, int, Any]] | Reason:
     """The edits that make a kernel's phases loops, or the reason why its threads must run on fibres.
 
     Args:
@@ -332,6 +341,5 @@ def phases_of(
         phases = Phases(source, function, names)
         phases.shown = SHOWN if shown else ""
         return phases.edits()
-    except Unclear as reason:
-        at = f"line {source.lexed.position(reason.at)[0]}: " if reason.at is not None else ""
-        return at + reason.why
+    except Unclear as unclear:
+        return unclear.reason(source, function)

@@ -28,6 +28,7 @@ class Rewriter:
         self.edits: list[tuple[int, int, object]] = []
         self.notes: list[str] = []  # the decisions, as lines of text
         self.problems: list[RewriteProblem] = []  # why the file cannot be rewritten
+        self.passes: list[tuple[str, int]] = []  # each that is over, and how many edits there are
         # From where to where there are static shared variables, and their names.
         self.static_shared: list[tuple[int, int, list[str]]] = []
 
@@ -50,6 +51,10 @@ class Rewriter:
             )
         else:
             self.refuse(token.start, why)
+
+    def is_over(self, name: str):
+        """Note the end of a pass."""
+        self.passes.append((name, len(self.edits)))
 
     def edit(self, start: int, end: int, replacement: object):
         self.edits.append((start, end, replacement))

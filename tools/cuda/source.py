@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ..files import read
-from .conditions import HOST_BUILD, Token
+from .conditions import HOST_BUILD, Directive, Token
 from .launches import Launch, find_launches
 from .lexer import Lexed
 from .outline import Outline
@@ -70,13 +70,20 @@ class Source(Outline):
     def includes(self, angles: bool = False):
         """The names of the includes in quotes, in order. With `angles`, also of those in <>."""
         for directive in self.lexed.directives:
-            if directive.word != "include" or not directive.tokens:
-                continue
-            first, last = directive.tokens[0], directive.tokens[-1]
-            if first.kind == "string":
-                yield first.text[1:-1]
-            elif angles and first.text == "<" and last.text == ">":
-                yield self.text[first.end : last.start].strip()
+            name = self.included(directive)
+            in_quotes = bool(directive.tokens) and directive.tokens[0].kind == "string"
+            if directive.word == "include" and name is not None and (angles or in_quotes):
+                yield name
+
+    def included(self, directive: Directive) -> str | None:
+        """The name that an #include has in quotes or in <>; None if a macro has it."""
+        if not directive.tokens:
+            return None
+        first, last = directive.tokens[0], directive.tokens[-1]
+        if first.kind == "string":
+            return first.text[1:-1]
+        is_angle = first.text == "<" and last.text == ">"
+        return self.text[first.end : last.start].strip() if is_angle else None
 
     @cached_property
     def dynamic_shared(self) -> set[str]:

@@ -15,17 +15,20 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from .body import IDENTITY, Body, component, operands, plain, walk
+from .body import Body, component, operands, plain, walk
 from .guard import is_along, without_casts
+from .names import GRID, INDEX, WIDTH
 from .outline import Function
+from .reasons import Reason, Unclear, check
 from .source import Source
 from .tokens import LOOP, position_from
 from .uniform import Uniform
 from .unit_names import INTEGERS, UnitNames
-from .uses import LOOPS, Unclear, Uses, Variable
+from .uses import LOOPS, Uses, Variable
 
 PURE = re.compile(r"(__ldg|min|max|abs|fabs|sqrt|exp|log|static_cast|reinterpret_cast)[fl]?\Z")
 UNCLEAR = {"goto", "decltype", "typeof", "printf", "__shared__", "caffe_range", "caffe_end_x", "caffe_end_y"}
+NO_LOOP = "no loop over the grid"
 
 
 class _Loop(NamedTuple):
@@ -45,8 +48,12 @@ class Strides:
         words = self.body.words
         directives = (*source.lexed.directives, *source.lexed.conditions)
         inside = [d for d in directives if function.body < d.start < function.end and d.word != "pragma"]
-        if self.body.tree.has_error or inside or words & UNCLEAR or any(LOOP.match(word) for word in words):
-            raise Unclear("no plain text")
+        self._check(
+            not self.body.tree.has_error, "a statement that the parser does not know", self.body.unread()
+        )
+        self._check(not inside, "a preprocessor line in the kernel", inside[0].start if inside else None)
+        unclear = UNCLEAR & words | {word for word in words if LOOP.match(word)}
+        self._check(not unclear, f"{' and '.join(sorted(unclear))} in the kernel", self.body.first(unclear))
         tokens = source.lexed.tokens
         head = tokens[position_from(tokens, function.head) : position_from(tokens, function.body)]
         pairs = [(a.text, b.text) for a, b in pairwise(head)]
@@ -54,9 +61,8 @@ class Strides:
         self.uses.constants |= {b for a, b in pairs if a in INTEGERS} - {p.name for p in function.parameters}
         self.uniform = Uniform(self.uses, set())
 
-    def _check(self, holds: bool, why: str = "no loop over the grid"):
-        if not holds:
-            raise Unclear(why)
+    def _check(self, holds: bool, why: str = NO_LOOP, at=None):
+        check(self.body, holds, why, at)
 
     def _value(self, node):
         """What a variable that never changes stands for."""
@@ -80,8 +86,8 @@ class Strides:
         if sign != "*":
             return False
         return {component(self.body, self._value(part)) for part in (left, right)} == {
-            f"blockDim.{axis}",
-            f"gridDim.{axis}",
+            f"{WIDTH}.{axis}",
+            f"{GRID}.{axis}",
         }
 
     def _loop(self, node) -> _Loop | None:
@@ -146,12 +152,16 @@ class Strides:
             outer is not None and len(found) <= 2 and len({loop.axis for loop in found}) == len(found)
         )
         if len(found) == 2:
-            self._check(found[0].node.end_byte >= found[1].node.end_byte, "two loops over the grid")
+            within = found[0].node.end_byte >= found[1].node.end_byte
+            self._check(within, "two loops over the grid", found[1].node)
             body = found[0].node.child_by_field_name("body")
             beside = body.named_children if body.type == "compound_statement" else [body]
-            self._check(found[1].node in beside, "a loop deep in another one")
-            self._check(all(n.type in ("declaration", "comment") or n == found[1].node for n in beside))
-        self._check(found[0].axis == ("x" if len(found) == 1 else found[0].axis), "a loop along y alone")
+            self._check(found[1].node in beside, "a loop deep in another one", found[1].node)
+            for node in beside:
+                known = node.type in ("declaration", "comment") or node == found[1].node
+                self._check(known, "a statement between two loops over the grid", node)
+        alone = len(found) == 1 and found[0].axis != "x"
+        self._check(not alone, "a loop along y alone", found[0].node)
         return found
 
     def _check_threads(self, loops: list[_Loop]):
@@ -160,20 +170,20 @@ class Strides:
         personal: list[Variable] = []
         for variable in self.uses.scopes:
             if variable.value is not None and variable.statement is not None:
-                named = any(component(self.body, n).split(".")[0] in IDENTITY for n in walk(variable.value))
+                named = any(component(self.body, n).split(".")[0] in INDEX for n in walk(variable.value))
                 others = [v for v in self.uses.variables(variable.value) if v in personal]
                 if (named or others) and not any(loop.variable == variable for loop in loops):
-                    self._check(not variable.changes, f"{variable.name} is changed")
+                    self._check(not variable.changes, f"{variable.name} is changed", variable.statement)
                     personal.append(variable)
                     allowed.append(variable.value)
         guards = {n.id for guard in self._guards(loops) for n in walk(guard)}
         for node in walk(self.body.root):
-            asks = node.type == "identifier" and self.of(node) in IDENTITY
+            asks = node.type == "identifier" and self.of(node) in INDEX
             asks = asks or (node.type == "identifier" and self.uses.variable(node) in personal)
             if not asks or node.id in guards or node.start_byte in {v.start for v in personal}:
                 continue
             is_within = any(part.start_byte <= node.start_byte < part.end_byte for part in allowed)
-            self._check(is_within, "the thread's place is used for more than the loop")
+            self._check(is_within, "the thread's place is used for more than the loop", node)
 
     def _guards(self, loops: list[_Loop]) -> Iterator:
         """The conditions before the loop which say that the thread has no element: `if (tid >= n) return;`."""
@@ -197,21 +207,24 @@ class Strides:
         guards = {guard.id for guard in self._guards(loops)}
         for statement in self.body.root.named_children:
             known = statement.type in ("declaration", "comment", "type_definition", "alias_declaration")
-            self._check(known or statement == outer or statement.id in guards, "a statement beside the loop")
+            known = known or statement == outer or statement.id in guards
+            self._check(known, "a statement beside the loop", statement)
         for node in walk(self.body.root):
             if node.type == "call_expression" and node.start_byte not in inside:
                 name = self.of(node.named_children[0]).split("<")[0].strip()
-                self._check(name in INTEGERS or bool(PURE.match(name)), f"a call of {name} beside the loop")
+                known = name in INTEGERS or bool(PURE.match(name))
+                self._check(known, f"a call of {name} beside the loop", node)
         self._jumps(inner.child_by_field_name("body"), False)
         for variable in self.uses.scopes:
             if any(loop.variable == variable for loop in loops) or variable.start >= inner.start_byte:
                 continue
-            self._check(not variable.changes, f"{variable.name} is changed")
+            change = next((node for node in variable.changes if node is not None), None)
+            self._check(not variable.changes, f"{variable.name} is changed", change)
 
     def _jumps(self, node, is_own: bool):
         """No jump out of the loop. is_own: within a loop or switch of the body."""
-        self._check(node.type != "return_statement", "a return in the loop")
-        self._check(node.type != "break_statement" or is_own, "a break of the loop")
+        self._check(node.type != "return_statement", "a return in the loop", node)
+        self._check(node.type != "break_statement" or is_own, "a break of the loop", node)
         for child in node.named_children:
             self._jumps(child, is_own or node.type in LOOPS or node.type == "switch_statement")
 
@@ -246,11 +259,11 @@ class Strides:
 
 def strides_of(
     source: Source, function: Function, names: UnitNames
-) -> tuple[list[tuple[int, int, str]], int] | str:
+) -> tuple[list[tuple[int, int, str]], int] | Reason:
     """The edits by which loops over the grid become ranges, and the number of axes; or why there are none."""
     try:
         found = Strides(source, function, names)
         edits = found.edits()
         return edits, len(found._loops())
-    except Unclear as reason:
-        return reason.why
+    except Unclear as unclear:
+        return unclear.reason(source, function)

@@ -29,9 +29,8 @@ import re
 import sys
 from typing import Any
 
-from .alone import IN_WARPS
 from .analysis import RANGE_LOOPS, Kernel, Unit
-from .branches import GPU_ONLY, NEWEST, NOT_ON_THE_HOST, TEXTURE_FETCH, Choice
+from .branches import NEWEST, NOT_ON_THE_HOST, Choice
 from .conditions import ARCH, HOST_BUILD, Directive
 from .conversions import of_function, of_macro, of_text
 from .expanding import expanded
@@ -39,10 +38,12 @@ from .groups import WORDS as GROUPS
 from .groups import without_groups
 from .guard import counts_along_x, guard_of
 from .inlining import inlined
-from .lanes import LANES, calls_to_lanes, column
+from .lanes import calls_to_lanes, column
 from .launches import Launch
+from .names import BARRIER, GPU_ONLY, IN_WARPS, LANES, TEXTURES, TOLD
 from .outline import Function
 from .phases import phases_of
+from .reasons import Reason, Way
 from .reshaping import with_own_parameters, with_returns
 from .rewrite import Rewriter, quoted, rewrite_files
 from .shared_memory import constant, shared
@@ -53,8 +54,6 @@ from .strides import strides_of
 from .tokens import macro_body, position_from
 from .warps import warps_of
 
-# The functions that need to know where they stand.
-PLACES = {"__syncthreads", "__activemask", "coalesced_threads"}
 EXTERN_CONSTANT = re.compile(r"\bextern\s[^;{}()]*\b__constant__\b([^;{}]*);")
 NO_HOST_MEANING = {
     "texture": "texture reference (CUDA 12 removed them too); read the memory through a pointer",
@@ -73,7 +72,7 @@ NO_HEADER = (
 
 
 # By which threads meet that loops may run.
-MEETINGS = {"__syncthreads", *IN_WARPS, *GROUPS}
+MEETINGS = {BARRIER, *IN_WARPS, *GROUPS}
 LAUNCHES = {"cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaFuncSetAttribute"}
 # The race finder watches these in kernels.
 COPIES = {
@@ -95,17 +94,22 @@ class HostRewriter(Rewriter):
         self.declared = {word for texts in declared for text in texts for word in re.findall(r"\w+", text)}
         self._answered: list[tuple[int, int]] = []  # the conditions of guards
         self._late: list[tuple[int, int, str]] = []  # edits that go behind others at their offset
-        self._by_warps: WarpsRewriter | None = None
+        self.warps: WarpsRewriter | None = None
         self._in_phases: set[int] = set()  # the bodies of kernels whose phases are loops
+        self.ways: list[Way] = []
         kernels = {kernel.body: kernel for kernel in unit.kernels(source)}
         self.kernels = {f.name for own in unit.sources for f in own.functions if f.is_kernel}
         for function in source.functions:
             if function.is_kernel:
                 self._kernel(unit, function, kernels[function.body, function.end])
+        self.is_over("how its threads run")
         for launch in source.launches:
             self._launch(launch)
+        self.is_over("launches")
         spinning_loops(self, unit)
+        self.is_over("loops that wait")
         calls_to_lanes(self, unit)
+        self.is_over("calls that ask which lanes are there")
         if self.watched:
             inlined(self, unit)
         for function in source.functions:
@@ -117,12 +121,14 @@ class HostRewriter(Rewriter):
             for edit in of_function(source, function, unit.types, in_loop):
                 if not any(first <= edit[0] and edit[1] <= last for first, last in answered):
                     self.edit(*edit)
+        self.is_over("conversions and shifts as on a GPU")
         in_step(self, unit)
         if any("asm" in own.text for own in unit.sources):
             # Most files have none, and a build starts this program for each.
             from .ptx.rewriting import AsmPass
 
             AsmPass(self, unit)
+        self.is_over("inline PTX, and threads in step")
         self._words(source.lexed.tokens, in_macro=False)
         for macro in source.macros:
             self._words(macro_body(macro), in_macro=True)
@@ -134,6 +140,7 @@ class HostRewriter(Rewriter):
             self._condition(condition)
         self._refuse_headers()
         self.edits += self._late
+        self.is_over("single words")
 
     def _refuse_headers(self):
         """Refuse headers that only a GPU's code can have."""
@@ -149,11 +156,16 @@ class HostRewriter(Rewriter):
 
     def _kernel(self, unit: Unit, function: Function, kernel: Kernel):
         # With [=] and mutable each thread has its own copy of the parameters. A `return` ends only that thread.
-        phases = self._phases(unit, function, kernel)
-        if kernel.mode == "kThreads" and not self.watched and not phases and self._warps(unit, function):
+        reasons: list[Reason] = []
+        way = Way(function.name, self.source.path, kernel.line, kernel.mode, ())
+        phases = self._phases(unit, function, kernel, reasons)
+        on_fibres = kernel.mode == "kThreads" and not self.watched and not phases
+        if on_fibres and (mode := self._warps(unit, function, reasons)):
+            self.ways.append(way._replace(mode=mode))
             return
         before = len(self.edits)
-        mode, identity, closing = self._mode(unit, function, kernel, phases)
+        mode, identity, closing = self._mode(unit, function, kernel, phases, reasons)
+        self.ways.append(way._replace(mode=mode, reasons=tuple(reasons)))
         opening = f' ::cuda_host::run<::cuda_host::{mode}>("{function.name}", [=]({identity}) mutable {{'
         opening += self._nothing_left(function)
         self.edits.insert(
@@ -167,15 +179,24 @@ class HostRewriter(Rewriter):
                 if token.text in RANGE_LOOPS:
                     self.edit(token.start, token.end, RANGE_LOOPS[token.text])
 
-    def _phases(self, unit: Unit, function: Function, kernel: Kernel) -> list:
+    def _phases(self, unit: Unit, function: Function, kernel: Kernel, reasons: list[Reason]) -> list:
         """The edits that make phases of the kernel's own text; none: it has no phases."""
         if kernel.mode != "kThreads" or self.watched or not (kernel.in_phases and kernel.names_itself):
             return []
         found = phases_of(self.source, function, unit.names, not kernel.asks_as_itself)
-        return [] if isinstance(found, str) else found
+        if isinstance(found, Reason):
+            reasons.append(found)
+            return []
+        return found
 
-    def _mode(self, unit: Unit, function: Function, kernel: Kernel, phases: list) -> tuple[str, str, str]:
-        """How the threads run, the parameters of the body, and its end. Makes the edits within the body."""
+    def _mode(
+        self, unit: Unit, function: Function, kernel: Kernel, phases: list, reasons: list[Reason]
+    ) -> tuple[str, str, str]:
+        """How the threads run, the parameters of the body, and its end. Makes the edits within the body.
+
+        Args:
+            reasons: gets those of the passes that leave the kernel as it is.
+        """
         mode, end = kernel.mode, "}); "
         if phases:
             self._in_phases.add(function.body)
@@ -186,13 +207,15 @@ class HostRewriter(Rewriter):
         if self.watched:
             return mode, "CAFFE_HOST_IDENTITY" if mode == "kBlocks" else "", end
         strides = strides_of(self.source, function, unit.names)
-        if not isinstance(strides, str):
+        if not isinstance(strides, Reason):
             self._edits(strides[0], unit)
             return f"kStrides, {strides[1]}", "CAFFE_HOST_STRIDES", end
+        reasons.append(strides)
         if kernel.in_rows and counts_along_x(self.source, function):
             mode = "kRows"
         guard = guard_of(self.source, function, unit.macros)
-        if not guard:
+        if isinstance(guard, Reason):
+            reasons.append(guard)
             return mode, "CAFFE_HOST_IDENTITY", end
         condition = of_text(guard.text, unit.types, in_loop=True)
         asked = f" CAFFE_HOST_ASKED({condition}, {str(guard.leaves).lower()})"
@@ -204,27 +227,28 @@ class HostRewriter(Rewriter):
         self.edit(first, last, ("0" if guard.leaves else "1") + blanks)
         return mode, "CAFFE_HOST_GUARDED", "}}); "
 
-    def _warps(self, unit: Unit, function: Function) -> bool:
-        """Write a kernel's warps, or phases that only its functions and groups show, as loops, if they can be."""
+    def _warps(self, unit: Unit, function: Function, reasons: list[Reason]) -> str:
+        """Write warps, or phases that only functions, groups and macros show, as loops: the mode; "" of none."""
         if not unit.used_by(self.source, function) & MEETINGS:
-            return False
-        if self._by_warps is None:
-            self._by_warps = WarpsRewriter.of(unit, self.source)
+            return ""
+        if self.warps is None:
+            self.warps = WarpsRewriter.of(unit, self.source)
         number = self.source.functions.index(function)
-        text = self._by_warps.texts.get(number)
+        text = self.warps.texts.get(number)
         if not text:
-            return False
-        if self._by_warps.modes[number] == "kPhases":
+            reasons += self.warps.reasons.get(number, ())
+            return ""
+        if self.warps.modes[number] == "kPhases":
             opening = f'{{ ::cuda_host::run<::cuda_host::kPhases>("{function.name}", '
             self.edit(function.body, function.end, f"{opening}[=](CAFFE_HOST_BLOCK) mutable {{{text}}}); }}")
-            return True
+            return "kPhases"
         # The kernel's own text stands beside it.
         line, path = self.source.lexed.position(function.body)[0], quoted(self.source.path)
         opening = f' ::cuda_host::run<::cuda_host::kWarps>("{function.name}", '
         text = f'{opening}[=](CAFFE_HOST_BLOCK) mutable {{{text}}}, [=]() mutable {{\n#line {line} "{path}"\n'
         self.edit(function.body + 1, function.body + 1, text)
         self.edit(function.end - 1, function.end - 1, "}); ")
-        return True
+        return "kWarps"
 
     def _edits(self, edits: list[tuple[int, int, Any]], unit: Unit):
         """Edits of a pass that copies text. What is rendered later has its conversions."""
@@ -283,7 +307,7 @@ class HostRewriter(Rewriter):
                 shared(self, tokens, i, in_macro)
             elif word == "__constant__" and not in_macro:
                 constant(self, tokens, i, self.declared)
-            elif word in PLACES and [t.text for t in tokens[i + 1 : i + 3]] == ["(", ")"]:
+            elif word in TOLD and [t.text for t in tokens[i + 1 : i + 3]] == ["(", ")"]:
                 at = column(self, token, in_macro and word in LANES)
                 self.edit(tokens[i + 2].start, tokens[i + 2].start, f"__LINE__, {at}")
             elif word in COPIES and after == "(" and self.watched:
@@ -300,7 +324,7 @@ class HostRewriter(Rewriter):
                 self.edit(token.start, token.end, str(NEWEST))
             elif word == "texture" and after == "<" and before != "::":
                 self.gpu_only(token, NO_HOST_MEANING["texture"])
-            elif TEXTURE_FETCH.match(word) and after in ("(", "<") and before not in (".", "->", "::"):
+            elif TEXTURES.fullmatch(word) and after in ("(", "<") and before not in (".", "->", "::"):
                 self.gpu_only(token, NO_HOST_MEANING["fetch"])
             elif GPU_ONLY.fullmatch(word) and not any(f.name == word for f in self.source.functions):
                 self.gpu_only(token, NO_HOST_MEANING["gpu"].format(word))
@@ -339,12 +363,17 @@ class WarpsRewriter(HostRewriter):
     @classmethod
     def of(cls, unit: Unit, source: Source) -> WarpsRewriter:
         pieces, at, tiles, changed = [], 0, set(), set()
+        reasons: dict[int, list[Reason]] = {}
         for i, function in ((i, f) for i, f in enumerate(source.functions) if f.is_kernel):
             own = source.text[function.body : function.end]
             body = unit.plain_macros.replaced(own, source, function.body)
-            body = expanded(source, function, unit.meetings, body) or body
+            found = expanded(source, function, unit.meetings, body)
+            if isinstance(found, Reason):
+                reasons[i] = [found]
+            else:
+                body = found
             body, has_tiles = without_groups(unit.plain_macros.replaced(body, source, function.body))
-            body = with_returns(with_own_parameters(body, function.parameters), ("__syncthreads", *IN_WARPS))
+            body = with_returns(with_own_parameters(body, function.parameters), (BARRIER, *IN_WARPS))
             if has_tiles:
                 tiles.add(i)
             if body != own:
@@ -352,16 +381,18 @@ class WarpsRewriter(HostRewriter):
             pieces += [source.text[at : function.body], body]
             at = function.end
         text = "".join(pieces) + source.text[at:]
-        return cls(unit, Source(text, source.path, source.defined), tiles, changed)
+        return cls(unit, Source(text, source.path, source.defined), reasons, tiles, changed)
 
-    def __init__(self, unit: Unit, source: Source, tiles: set[int], changed: set[int]):
+    def __init__(
+        self, unit: Unit, source: Source, reasons: dict[int, list[Reason]], tiles: set[int], changed: set[int]
+    ):
         self.texts: dict[int, str] = {}  # of bodies, by the numbers of their functions
         self.modes: dict[int, str] = {}
-        self.reasons: dict[int, str] = {}  # of other kernels
+        self.reasons = reasons  # of other kernels
         self._tiles, self._changed = (
             tiles,
             changed,
-        )  # the numbers of kernels with tiles, and of those with another text
+        )  # kernels with tiles, and with another text than their own
         super().__init__(unit, source)
         self.edits.sort(key=lambda edit: edit[:2])
         for i, function in enumerate(source.functions):
@@ -372,16 +403,18 @@ class WarpsRewriter(HostRewriter):
         number = self.source.functions.index(function)
         if kernel.in_phases and number not in self._changed:
             return  # its own text has phases, or none
-        found: tuple | str | list = "its threads meet elsewhere"
+        found: tuple | Reason | list = []
         shown = not kernel.asks_as_itself
         if kernel.names_itself and kernel.in_phases and number not in self._tiles:
             found, self.modes[number] = phases_of(self.source, function, unit.names, shown), "kPhases"
-            found = found if isinstance(found, str) else (found, [])
+            found = found if isinstance(found, Reason) else (found, [])
         elif kernel.in_warps and kernel.names_itself:
             found = warps_of(self.source, function, unit.names, self.render, shown)
             self.modes[number] = "kWarps"
-        if isinstance(found, str):
-            self.reasons[number] = found
+        if not found:
+            return  # its threads meet elsewhere
+        if isinstance(found, Reason):
+            self.reasons.setdefault(number, []).append(found)
             return
         self._in_phases.add(function.body)
         self._edits(found[0], unit)

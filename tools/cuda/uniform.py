@@ -10,15 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .body import IDENTITY, component, operands, walk
+from .body import component, operands, walk
 from .guard import is_along, without_casts
+from .names import INDEX, THREAD, WARP_SIZE, WIDTH
 from .unit_names import CASTS, INTEGERS
 from .uses import LISTS, Uses, Variable
 
 OPERATIONS = {"binary_expression", "unary_expression", "parenthesized_expression", "conditional_expression"}
 OPERATIONS |= {"condition_clause"}
 WHOLE = re.compile(r"(0[xX][\da-fA-F]+|0[bB][01]+|\d+)[uUlL]*\Z")
-BY_WARPS = {("/", "32"), (">>", "5"), ("/", "warpSize")}
+BY_WARPS = {("/", "32"), (">>", "5"), ("/", WARP_SIZE)}
 
 
 class Uniform:
@@ -73,9 +74,9 @@ class Uniform:
         if owner.type != "identifier" or node.child_by_field_name("operator").type != ".":
             return False
         variable = self.uses.variable(owner)
-        if self.of(owner) in IDENTITY and variable is None:
+        if self.of(owner) in INDEX and variable is None:
             along_x = self.of(node.child_by_field_name("field")) == "x"
-            return again or self.of(owner) != "threadIdx" or (warp and not along_x)
+            return again or self.of(owner) != THREAD or (warp and not along_x)
         return not again and variable is not None and variable.start == 0 and not variable.changes
 
     def _is_number_of_warp(self, node) -> bool:
@@ -97,7 +98,7 @@ class Uniform:
         left, sign, right = operands(node)
         if sign in ("<", ">=", "<=", ">") and self._is_x(self.value_of(left)):
             number = self._number(right)
-            number = "32" if number == "warpSize" and self.uses.names.is_builtin(number) else number
+            number = "32" if number == WARP_SIZE and self.uses.names.is_builtin(number) else number
             return number.isdigit() and (int(number) + (sign in ("<=", ">"))) % 32 == 0
         return False
 
@@ -113,13 +114,13 @@ class Uniform:
         return text.rstrip("uU")
 
     def _is_x(self, node) -> bool:
-        return component(self.uses.body, node) == "threadIdx.x"
+        return component(self.uses.body, node) == f"{THREAD}.x"
 
     def _is_row(self, node) -> bool:
         """Is it a multiple of blockDim.x that a warp's lanes share?"""
         left, sign, right = operands(node)
         width = [
-            component(self.uses.body, self.value_of(one)) == "blockDim.x" for one in (left, right) if one
+            component(self.uses.body, self.value_of(one)) == f"{WIDTH}.x" for one in (left, right) if one
         ]
         return sign == "*" and any(width) and all(self.is_same(one, warp=True) for one in (left, right))
 
@@ -137,7 +138,7 @@ class Uniform:
         if variable is None:
             name = self.of(node)
             known = name in self.uses.constants or self.uses.names.is_constant(name)
-            return known or (name == "warpSize" and self.uses.names.is_builtin(name))
+            return known or (name == WARP_SIZE and self.uses.names.is_builtin(name))
         if variable.is_shared and variable.statement is None:
             return True  # its address
         if variable.is_constant:

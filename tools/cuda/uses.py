@@ -7,6 +7,7 @@ from typing import Any
 
 from .body import Body, walk
 from .outline import Function
+from .reasons import Unclear
 from .unit_names import CASTS, INTEGERS, NUMBERS, QUALIFIERS, UnitNames, words_of_macros
 
 LOOPS = {"for_statement", "while_statement", "do_statement", "for_range_loop"}
@@ -44,14 +45,6 @@ PLACES = {
 }
 PLACES |= {"conditional_expression", "cast_expression", "call_expression", "comma_expression"}
 ACCESSOR = re.compile(r"\w*Accessor\w*")
-
-
-class Unclear(Exception):
-    """Why a body stays as it is: the words say what is there, `at` is its offset in the source."""
-
-    def __init__(self, why: str, at: int | None = None):
-        super().__init__(why)
-        self.why, self.at = why, at
 
 
 class Variable:

@@ -14,31 +14,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .alone import IN_WARPS
 from .body import walk
 from .kept import KeptVariables
+from .names import ALL, IN_WARPS, MERGE, SHUFFLES, VOTES, WARP_BARRIER, WARP_SIZE
 from .outline import Function
 from .phases import JUMPS, SHOWN, TYPES, Phases, Region
+from .reasons import Reason, Unclear
 from .source import Source
 from .tokens import position_from
 from .uniform import Uniform
 from .unit_names import HALVES, NUMBERS, UnitNames
-from .uses import LOOPS, Unclear, Variable
+from .uses import LOOPS, Variable
 
-MOVES = {f"{word}_sync": way for word, way in (
-    ("__shfl", "at"), ("__shfl_up", "up"), ("__shfl_down", "down"), ("__shfl_xor", "xor"),
-    ("__caffe_shfl", "at"), ("__caffe_shfl_up", "up"), ("__caffe_shfl_down", "down"), ("__caffe_shfl_xor", "xor"),
-)}  # fmt: skip
-SHUFFLES = {
-    name: f"{'tile' if name == '__caffe_shfl_xor_sync' else 'warp'}_{way}" for name, way in MOVES.items()
-}
-# Of these each lane computes its own from what all have sent.
-SHUFFLES |= {f"__match_{word}_sync": f"warp_match_{word}" for word in ("any", "all")}
-SHUFFLES |= {
-    f"__reduce_{word}_sync": f"warp_reduce_{word}" for word in ("add", "min", "max", "and", "or", "xor")
-}
-MERGE = "__caffe_reduce_sync"  # of a tile, by halves
-VOTES = {"__ballot_sync": "{}", "__any_sync": "({} != 0)", "__all_sync": "{}"}
+MOVES = {name: lane.partition("_")[2] for name, lane in SHUFFLES.items() if "shfl" in name}
 FULL = {"0xffffffff", "~0", "-1", "4294967295"}
 MOST_SENT = 24  # of 8 KiB, on a stack of 640
 # What stands between a meeting and its statement: all is done once, and in any order.
@@ -85,7 +73,9 @@ class Warps(Phases):
                 self._meeting(node)
         self._check(bool(self.meetings), "no lanes meet in its own text")
         self._check(len(self.sent) <= MOST_SENT, "more meetings than a stack has places for")
-        self._check(not any(self.of(n) in IN_WARPS and not self._is_called(n) for n in walk(self.body.root)))
+        for node in walk(self.body.root):
+            if self.of(node) in IN_WARPS:
+                self._check(self._is_called(node), f"{self.of(node)} that is not called", node)
         return Uniform(self.uses, self.hoisted, self.in_warp, self.votes)
 
     def _of_the_block(self, node) -> bool:
@@ -102,9 +92,11 @@ class Warps(Phases):
             self.of(call.named_children[0]),
             call.child_by_field_name("arguments").named_children,
         )
-        self._check(not arguments or self._is_full(arguments[0]), f"{name} with a mask that is not known")
-        if name != "__syncwarp":
-            self._check(len(arguments) >= 2 and self.uses.names.is_builtin(name), f"{name} of another form")
+        full = not arguments or self._is_full(arguments[0])
+        self._check(full, f"{name} with a mask that may not be of all lanes", call)
+        if name != WARP_BARRIER:
+            known = len(arguments) >= 2 and self.uses.names.is_builtin(name)
+            self._check(known, f"{name} of another form", call)
             self.sent[call.id] = len(self.sent)
         if name in VOTES:
             self.votes.add(call.id)
@@ -144,17 +136,15 @@ class Warps(Phases):
         """Nothing in the statement may be done before a value is sent."""
         top = statement.named_children[0] if statement.type == "expression_statement" else None
         if statement.type == "declaration":
-            self._check(
-                len(statement.children_by_field_name("declarator")) == 1, f"{name} in a row of variables"
-            )
+            alone = len(statement.children_by_field_name("declarator")) == 1
+            self._check(alone, f"{name} in a row of variables", statement)
         for node in walk(statement):
             changes = node.type in ("assignment_expression", "update_expression", "comma_expression")
-            self._check(not changes or node == top, f"{name} beside a change")
-            self._check(
-                node.type != "conditional_expression" or not self._has_meeting(node), f"{name} in a choice"
-            )
+            self._check(not changes or node == top, f"{name} beside a change", node)
+            chosen = node.type == "conditional_expression" and self._has_meeting(node)
+            self._check(not chosen, f"{name} in a choice", node)
             if node.type == "binary_expression" and node.child_by_field_name("operator").type in ("&&", "||"):
-                self._check(not self._has_meeting(node), f"{name} behind a condition")
+                self._check(not self._has_meeting(node), f"{name} behind a condition", node)
 
     def _has_meeting(self, node) -> bool:
         return any(n.type == "identifier" and self.of(n) in IN_WARPS for n in walk(node))
@@ -203,7 +193,7 @@ class Warps(Phases):
             yield self._lane_region(beside, is_last)
 
     def _is_syncwarp(self, statement) -> bool:
-        return self.of(self.meetings[statement.id][0].named_children[0]) == "__syncwarp"
+        return self.of(self.meetings[statement.id][0].named_children[0]) == WARP_BARRIER
 
     def _lane_region(self, statements: list, is_last: bool, at: int | None = None) -> Region:
         region = Region(statements, is_last, at)
@@ -245,9 +235,7 @@ class Warps(Phases):
             if self.of(call.named_children[0]) in VOTES:
                 number = self.sent[call.id]
                 ask, kind = (
-                    ("all", "int")
-                    if self.of(call.named_children[0]) == "__all_sync"
-                    else ("vote", "unsigned int")
+                    ("all", "int") if self.of(call.named_children[0]) == ALL else ("vote", "unsigned int")
                 )
                 self.between += f" const {kind} caffe_vote_{number} = caffe_sent_{number}.{ask}(caffe_t);"
 
@@ -263,7 +251,7 @@ class Warps(Phases):
             return
         width = self.of(arguments[3]) if len(arguments) > 3 else "32"
         once = [v for v in self.uses.variables(arguments[2]) if v.statement is not None and not v.is_uniform]
-        if once or width not in ("32", "warpSize") or not self.uniform.is_same(arguments[2], warp=True):
+        if once or width not in ("32", WARP_SIZE) or not self.uniform.is_same(arguments[2], warp=True):
             return
         by = " ".join(self.of(arguments[2]).split())
         self._move_once(region, call, arguments[1], f"move_{MOVES[name]}(TYPE, caffe_t, {by})")
@@ -314,7 +302,7 @@ class Warps(Phases):
                 self.has_gone = True
             self.returns.append(jump)
             return
-        self._check(in_loop, f"a {jump.type.split('_')[0]} of a warp")
+        self._check(in_loop, f"a {jump.type.split('_')[0]} of a warp", jump)
 
     def _ask(self, condition):
         """Have a condition asked once."""
@@ -335,13 +323,12 @@ class Warps(Phases):
             yield from self._lanes(node.named_children, is_last, in_loop)
             return
         known = node.type in (LOOPS - {"for_range_loop"}) | {"if_statement"}
-        self._check(known, f"lanes meet in a {node.type.replace('_', ' ')}")
+        self._check(known, f"lanes meet in a {node.type.replace('_', ' ')}", node)
         condition = part("condition")
         if condition is not None:
             same = self.uniform.is_same(condition, warp=True)
-            self._check(
-                same, f"lanes meet under a condition that is not the same for a warp: {self.of(condition)}"
-            )
+            why = f"lanes meet under a condition that is not the same for a warp: {self.of(condition)}"
+            self._check(same, why, condition)
             if condition.id in self.meetings:
                 yield from self._condition(condition)
             self._ask(condition)
@@ -358,8 +345,10 @@ class Warps(Phases):
                 if first.type == "declaration"
                 else self.uniform.is_step(first)
             )
-            self._check(once, "a loop in which lanes meet begins with what is not the same for a warp")
-        self._check(step is None or self.uniform.is_step(step), "a step that is not the same for a warp")
+            why = "a loop in which lanes meet begins with what is not the same for a warp"
+            self._check(once, why, first)
+        same = step is None or self.uniform.is_step(step)
+        self._check(same, "a step that is not the same for a warp", step)
         self._ask_of_step(step)
         yield from self._arm(part("body"), False, True)
 
@@ -394,9 +383,8 @@ class Warps(Phases):
             inside = [i for i, region in enumerate(regions) if region.group == number]
             for variable in (v for v in kept.variables if v.region in inside and v.declarator is not None):
                 named = [v for v in self.uses.variables(variable.declarator) if v is not variable]
-                self._check(
-                    all(v.start < statements[0].start_byte for v in named), "a size that a warp knows"
-                )
+                known = all(v.start < statements[0].start_byte for v in named)
+                self._check(known, "a size that a warp knows", variable.declarator)
             opening = "".join(map(kept.structures, inside)) + " CAFFE_HOST_EACH_WARP "
             if self.has_gone:
                 opening += "if (caffe_gone.nobody(caffe_t)) return; "
@@ -487,7 +475,7 @@ def warps_of(
     names: UnitNames,
     render: Callable[[int, int], str],
     shown: bool = False,
-) -> tuple[list[tuple[int, int, Any]], list[tuple[int, int, str]]] | str:
+) -> tuple[list[tuple[int, int, Any]], list[tuple[int, int, str]]] | Reason:
     """The edits that make a kernel's warps loops, and those that go behind others, or why it must run on fibres.
 
     Args:
@@ -498,6 +486,5 @@ def warps_of(
         warps = Warps(source, function, names, render)
         warps.shown = SHOWN if shown else ""
         return warps.edits(), warps.late
-    except Unclear as reason:
-        at = f"line {source.lexed.position(reason.at)[0]}: " if reason.at is not None else ""
-        return at + reason.why
+    except Unclear as unclear:
+        return unclear.reason(source, function)

@@ -78,6 +78,8 @@ INDICES = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*int32 or int64\b")
 ELEMENTS = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*(b?float16|complex64|complex128)\b")
 # Names of tensors of a `void *`, and their dtypes, if those are not the layer's.
 ONE_OF = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*one of (\w+(?:, \w+)*)")
+# Names of numbers: the grid and the block.
+GEOMETRY = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*of the launch\b")
 # In a sentence: it does not allow NULL.
 NOT_NULL = re.compile(r"\b(not|never)\b\s+(be\s+)?NULL")
 COMMENT_OR_NAME = re.compile(r"(?:^[ \t]*//[^\n]*\n?)+|/\*.*?\*/|\b(\w+)\s*\(", re.M | re.S)
@@ -95,8 +97,10 @@ def add_comments(text: str, functions: dict[str, dict]) -> None:
     "elements": {tensor: dtypes}, from `x, y: float16` or `x, y: one of float32, int32`, only for the next function.
     "indices": {tensor: dtype}, from `label, other: int32 or int64`. They have one dtype, which C gets as
     `int label_dtype`.
+    "geometry": the grid and the block, from `grid, block_x, block_y, block_z: of the launch`, for the next function.
     """
     extents_of, null, alignments, elements, indices = {}, set(), {}, {}, {}
+    geometry: set[str] = set()
     for match in COMMENT_OR_NAME.finditer(text):
         if (name := match[1]) is None:
             comment = re.sub(r"^[ \t]*//|^/\*|\*/$", " ", match[0], flags=re.M)
@@ -112,6 +116,8 @@ def add_comments(text: str, functions: dict[str, dict]) -> None:
             for names in INDICES.findall(comment):
                 first, *others = names.replace(" ", "").split(",")
                 indices |= dict.fromkeys([first, *others], f"{first}_dtype")
+            for names in GEOMETRY.findall(comment):
+                geometry |= set(names.replace(" ", "").split(","))
             for sentence in re.split(r"\.\s", comment):
                 if "NULL" in sentence and not NOT_NULL.search(sentence):
                     null |= set(re.findall(r"\w+", sentence))
@@ -132,7 +138,8 @@ def add_comments(text: str, functions: dict[str, dict]) -> None:
                 if t.endswith("void *") and ("int", indices.get(n)) in parameters
             }
             functions[name]["elements"] = {n: elements[n] for n in tensors if n in elements}
-            alignments, elements = {}, {}
+            functions[name]["geometry"] = [n for t, n in parameters if t == "int" and n in geometry]
+            alignments, elements, geometry = {}, {}, set()
 
 
 def is_integer(kind: str) -> bool:

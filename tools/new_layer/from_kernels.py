@@ -194,6 +194,7 @@ class _Maker:
             {f"CAFFE_{DTYPES[kind].upper()}": kind for kind in self.dtypes},
             self.kernel.name in self.file.cooperative,
             self.launches[0].line if self.launches else self.kernel.line,
+            self._geometry.asked,
         )
 
     def _symbols(self) -> dict[str, tuple[Symbol, int]]:
@@ -558,7 +559,7 @@ class _Maker:
 
     def _rows(self, kernel_name: str, kind: str, const: str) -> Argument:
         """A pointer to structs: a tensor has their bytes."""
-        qualified, _ = self.file.structs[kind]
+        qualified = self.file.rows[kind]
         name, (size, alignment) = self.named(kernel_name), self._layout(kind) or (0, 16)
         self.notes.append(f"{name}: sizeof({kind}){f' = {size}' * bool(size)} bytes for each {kind}.")
         value = f"reinterpret_cast<{const}{qualified}*>({name})"
@@ -573,14 +574,21 @@ class _Maker:
             name: fields and [field._replace(type=alias.get(field.type, field.type)) for field in fields]
             for name, fields in structs.items()
         }
-        return layout_of(plain[kind], plain)
+        return layout_of(plain.get(kind), plain)
 
     def _struct(self, name: str, kind: str) -> Argument:
         """An argument for each field of a struct, `p_n` for `p.n`. The last one has the struct as its value."""
         qualified, _ = self.file.structs[kind]
         variable, first = self.named(name), len(self.arguments)
+        at = len(self._filled)
         self._filled.append(f"  {qualified} {variable}{{}};")
         self._fill(variable, name, kind, (kind,))
+        if self._is_constructed(
+            kind
+        ):  # its fields are what the caller gives, whatever a constructor would make
+            self._filled[at] = (
+                f"  cuffi::Filled<{qualified}> {variable}_made;\n  {qualified}& {variable} = {variable}_made.value;"
+            )
         if len(self.arguments) == first:
             raise NoLauncher(f"takes a {kind} {name}, which is empty")
         for argument in self.arguments[first:]:
@@ -588,6 +596,12 @@ class _Maker:
         last = self.arguments.pop()
         last.value, last.kernel_name, last.kernel_type = variable, name, kind
         return last
+
+    def _is_constructed(self, kind: str) -> bool:
+        """Has a struct, or one in it, a constructor?"""
+        fields = self.file.structs[kind][1] or ()
+        inner = {f.type for f in fields if f.type in self.file.structs and not f.is_pointer}
+        return kind in self.file.constructed or any(map(self._is_constructed, inner))
 
     def _fill(self, variable: str, name: str, kind: str, within: tuple[str, ...]) -> None:
         """Add the arguments for a struct's fields, and the statements that set them. A field may be a struct."""

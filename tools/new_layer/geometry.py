@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ..cuda.launches import Launch
+from ..cuda.names import BLOCK, GRID, THREAD, WIDTH
 from ..cuda.tokens import LOOP
 from .host_code import WHOLE_WORDS, HostCode, HostOnly, Translation, cast, without_blanks
 from .kernel_launcher import Argument
@@ -22,8 +23,8 @@ C_NUMBERS = {
 }
 # A kernel's words for the second and third dimension of grid and block.
 FURTHER = {
-    "grid": re.compile(r"\b(blockIdx|gridDim)\s*\.\s*[yz]\b|\bCUDA_2D_KERNEL_LOOP\b"),
-    "block": re.compile(r"\b(threadIdx|blockDim)\s*\.\s*[yz]\b|\bCUDA_2D_KERNEL_LOOP\b"),
+    "grid": re.compile(rf"\b({BLOCK}|{GRID})\s*\.\s*[yz]\b|\bCUDA_2D_KERNEL_LOOP\b"),
+    "block": re.compile(rf"\b({THREAD}|{WIDTH})\s*\.\s*[yz]\b|\bCUDA_2D_KERNEL_LOOP\b"),
 }
 
 
@@ -34,6 +35,7 @@ class Geometry:
         self.maker, self.kernel, self.launches = maker, maker.kernel, maker.launches
         self.constants = maker.file.constants
         self.prologue: list[str] = []  # statements before the launch
+        self.asked: list[str] = []  # the parameters that are the grid's and the block's
 
     def of_launch(self) -> tuple[str, str, str]:
         """(grid, block, shared memory) as C++ expressions."""
@@ -55,10 +57,11 @@ class Geometry:
         """The grid or the block as a parameter."""
         why = "The host code computes it" if self.launches else "The file never launches it"
         self.maker.notes.append(f"{why}, so the caller passes the {what}.")
-        if self.launches and not FURTHER[what].search(self._other_code()):
-            return self.maker.add_parameter("int", what).name
-        names = [self.maker.add_parameter("int", f"{what}_{axis}").name for axis in "xyz"]
-        return f"dim3({', '.join(names)})"
+        is_line = self.launches and not FURTHER[what].search(self._other_code())
+        asked = [what] if is_line else [f"{what}_{axis}" for axis in "xyz"]
+        names = [self.maker.add_parameter("int", name).name for name in asked]
+        self.asked += names
+        return names[0] if is_line else f"dim3({', '.join(names)})"
 
     def _other_code(self) -> str:
         """The code without the other kernels."""

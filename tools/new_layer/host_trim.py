@@ -246,6 +246,8 @@ def _places(errors: str, files: dict[str, File]):
             found[-1][:2] = path, number
         elif ERROR.match(text):
             if path not in files:
+                if around is None and "undefined reference" in text:
+                    continue  # a template of C++'s own: without the code that uses it, it asks for nothing
                 if around is None:
                     raise Stays
                 path, number = around

@@ -170,9 +170,11 @@ def completed(
     }
     unfit = [(head, why) for head in functions if (why := why_not_exported(head, numbers))]
     has_kernels = any(function.is_kernel for function in source.functions)
-    # With its functions all unfit, a file is a list of kernels. Otherwise build_ffi.py words what is wrong.
-    if declarations and not (has_kernels and len(unfit) == len(functions)):
+    # With a function that is unfit, a file with kernels is a list of these: its functions are not made for Python.
+    if declarations and not (has_kernels and unfit):
         return header_of(declarations), text, []
+    beside = f"{_name_in(unfit[0][0])}, beside it, cannot be" if unfit else ""
+    unfit += [(head, beside) for head in functions if head not in dict(unfit)]
     file = kernels_of(text, path, instances, macros, others)
     file.launched_only = launched_only
     source = file.source
@@ -183,7 +185,9 @@ def completed(
         at = source.lexed.imbalances[0].start
         raise NothingExported(f"this `{source.text[at]}` has no partner", source.lexed.position(at)[0])
     without = [f"a kernel without a launcher: {kernel} {reason}" for kernel, reason in left_out]
-    without += [f"{_name_in(text)} is not called from Python: it {why}" for text, why in unfit]
+    without += [
+        f"{_name_in(text)} is not called from Python: {'it ' * (why != beside)}{why}" for text, why in unfit
+    ]
     if not launchers:
         given = "load_inline(..., macros={...}) has what its makefile defines"
         hidden = f"; its #if leave out every kernel: {given}" if has_kernels else ""

@@ -21,7 +21,8 @@ from ..cuda.lexer import Directive, Lexed, Token, tokens_and_directives
 from ..cuda.outline import Function, skip_angles, split_commas
 from ..cuda.source import Source
 from ..cuda.tokens import macro_body
-from .structs import OF_CUDA, Field, structs_of, without_addresses
+from .members import without_addresses
+from .structs import OF_CUDA, Field, constructed, structs_of
 from .symbols import Symbol, defined_elsewhere, symbols_to_fill, uploaded_in
 
 # Names of host code: of CUDA's API, of Caffe, of torch's extensions. A function with one does more than compute.
@@ -64,7 +65,10 @@ class KernelFile:
     types: set[str]  # types that the file defines
     enums: dict[str, list[str]]  # those of them that are enums, with the qualified names of their values
     structs: dict[str, tuple[str, list[Field] | None]]  # by name: qualified, and its fields (structs.py)
-    rows: set[str]  # those of them that have no address in them, so that a tensor may have their bytes
+    rows: dict[
+        str, str
+    ]  # by name: qualified, the classes without an address in them: a tensor may have their bytes
+    constructed: set[str]  # the structs that have a constructor
     aliases: dict[str, str]  # names that it gives to C++'s own types
     symbols: dict[str, list[Symbol]]  # by kernel, the variables that it reads and the host code fills
     cooperative: set[str]  # the kernels whose blocks may wait for each other by cooperative groups
@@ -152,7 +156,13 @@ def kernels_of(
             for one in several
             for name, fields in structs_of(_without_comments(one.text)).items()
         },
-        without_addresses(_without_comments(one.text) for several in declared.values() for one in several),
+        _rows(one for several in declared.values() for one in several),
+        {
+            n
+            for several in declared.values()
+            for one in several
+            for n in constructed(_without_comments(one.text))
+        },
         aliases,
         read,
         {f.name for f in heads if {"this_grid", "grid_group"} & set().union(*reached[f].values())},
@@ -178,8 +188,11 @@ def _of_heads(unit: Unit, macros: Iterable[str]) -> dict[str, int]:
     if not any(f.head < d.start < f.body for f in kernels for d in asked):
         return {}
     defined = set(macros).union(*map(macros_defined, unit.sources))
-    words = {t.text for d in asked for t in d.tokens if t.kind == "name" and not t.text.startswith("_")}
-    return {word: int(word in defined) for word in words - {"defined", *HOST_BUILD, *VALUES}}
+    words = {t.text: d.start for d in reversed(asked) for t in d.tokens if t.kind == "name"}
+    # What the file defines below its first #if, as a guard against a second #include does, is not yet defined there.
+    below = {m.tokens[0].text for m in unit.main.macros if m.start > words.get(m.tokens[0].text, m.start)}
+    known = words.keys() - {"defined", *HOST_BUILD, *VALUES} - (below - set(macros))
+    return {word: int(word in defined) for word in known if not word.startswith("_")}
 
 
 def _reached(unit: Unit, others: list[Unit], function: Function) -> dict[Unit, set[str]]:
@@ -385,6 +398,15 @@ def _enum(one: Declared) -> list[tuple[str, list[str]]]:
 
 def _values_of_enum(inside: str) -> list[str]:
     return re.findall(r"(?:\A|,)\s*(\w+)", re.sub(r"\([^()]*\)", "", inside))
+
+
+def _rows(declared: Iterable[Declared]) -> dict[str, str]:
+    """The classes whose objects are plain bytes, by name: their qualified names."""
+    listed = [(one.scope, _without_comments(one.text)) for one in declared]
+    plain, found = without_addresses(text for _, text in listed), {}
+    for scope, text in listed:
+        found |= {name: scope + name for name in type_names(text.strip()) & plain if f"{name}<" not in text}
+    return found
 
 
 def _without_comments(text: str) -> str:

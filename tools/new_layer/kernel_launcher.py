@@ -77,6 +77,7 @@ class KernelLauncher:
     dtypes: dict[str, str] = field(default_factory=dict)
     cooperative: bool = False  # its blocks wait for each other
     line: int = 0  # of the user's file, which a failed launch names
+    geometry: list[str] = field(default_factory=list)  # the parameters that are its grid and its block
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
@@ -100,6 +101,7 @@ class KernelLauncher:
         ]
         comments += [f"// {a.name}: {a.element}\n" for a in self.arguments if a.element]
         comments += [f"// {', '.join(tensors)}: int32 or int64\n" for tensors in self.indices.values()]
+        comments += [f"// {', '.join(self.geometry)}: of the launch\n"] * bool(self.geometry)
         return "".join(comments) + filled(f"int {self.name}(", parameters, ");")
 
     def definition(self) -> str:

@@ -6,12 +6,10 @@ fields = fields_of("float scale; const float *x, *y; int sizes[3];", "Shape")
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
-STRUCT = re.compile(
-    r"(typedef\s+)?struct\s*((?:__align__|alignas)\s*\([^()]*\)\s*)?(\w*)\s*\{(.*)\}\s*(\w*)\s*;?", re.S
-)
+from .members import CLASS, members
+
 # Words of a member that is no plain variable.
 NOT_PLAIN = {
     "virtual",
@@ -52,25 +50,40 @@ def structs_of(text: str) -> dict[str, list[Field] | None]:
     Args:
         text: without comments.
     """
-    if not (found := STRUCT.fullmatch(text.strip())):
+    if not (found := CLASS.fullmatch(text.strip())) or found[5] or text.lstrip().startswith("template"):
         return {}
-    is_typedef, _, own, body, after = found.groups()
+    is_typedef, word, _, own, _, body, after = found.groups()
     names = {own, after} - {""} if is_typedef else {own} - {""}
-    return dict.fromkeys(names, fields_of(body, names))
+    is_open = word == "struct" or re.match(r"\s*public\s*:", body)
+    return dict.fromkeys(names, fields_of(body, names) if is_open else None)
+
+
+def constructed(text: str) -> set[str]:
+    """The names of the struct that a declaration defines, if it has a constructor."""
+    if not (found := CLASS.fullmatch(text.strip())):
+        return set()
+    names = {found[4], found[7]} - {""}
+    return (
+        names
+        if any(_calls(member.text) in names for member in members(found[6]) if member.is_function)
+        else set()
+    )
 
 
 def fields_of(body: str, names: set[str]) -> list[Field] | None:
-    """The variables of a struct with these names; None if one is of another kind, or it has a constructor."""
+    """The variables of a struct with these names; None if one is of another kind, or a copy is more than its fields."""
     fields = []
-    for member in _without_bodies(body).split(";"):
-        member = re.sub(r"\b(public\s*:|__restrict__|__restrict|inline|__forceinline__)", " ", member).strip()
+    if re.search(r"\b(private|protected)\s*:", body):
+        return None
+    for member, is_function in members(body):
+        member = re.sub(r"\b(__restrict__|__restrict|inline|__forceinline__)", " ", member).strip()
         if not member or re.match(r"static\b|using\b|typedef\b|friend\b|static_assert\b", member):
             continue
         if re.search(r"\(\s*[*&]", member):  # a pointer to a function or to an array
             return None
-        if "(" in member:  # a function
-            called = re.search(r"(\w+)\s*\(", re.sub(r"__\w+__\s*(\([^()]*\))?", " ", member))
-            if not called or called[1] in names or "virtual" in member:
+        if is_function:
+            copies = _calls(member) in names and re.search(rf"\b({'|'.join(names)})\s*(const\s*)?&", member)
+            if "virtual" in member or "~" in member or copies:
                 return None
             continue
         words = re.findall(r"\w+", member)
@@ -94,30 +107,10 @@ def fields_of(body: str, names: set[str]) -> list[Field] | None:
     return fields or None
 
 
-# What a struct whose bytes are given may not have: addresses, types that may own memory, and functions for that.
-NO_BYTES = {"*", "&", "<", "~", "std", "virtual"}
-
-
-def without_addresses(texts: Iterable[str]) -> set[str]:
-    """The names of the structs that these declarations define and that have no pointer or reference in them.
-
-    Args:
-        texts: without comments.
-    """
-    members: dict[str, set[str]] = {}
-    for text in texts:
-        if not (found := STRUCT.fullmatch(text.strip())):
-            continue
-        is_typedef, _, own, body, after = found.groups()
-        variables = [m for m in _without_bodies(body).split(";") if not re.search(r"\w\s*\(", m)]
-        words = set(re.findall(r"[*&<~]|\bstd\b", "".join(variables) + "~" * ("~" in body)))
-        words |= set(re.findall(r"\w+", body)) - {"std"}
-        words |= {"*"} if re.search(r"\(\s*[*&]", body) else set()
-        members |= dict.fromkeys({own, after} - {""} if is_typedef else {own} - {""}, words)
-    plain = {name for name, words in members.items() if not words & NO_BYTES}
-    while more := {name for name in plain if members[name] & (members.keys() - plain)}:
-        plain -= more
-    return plain
+def _calls(function: str) -> str:
+    """The name of a member function."""
+    found = re.search(r"(\w+)\s*\(", re.sub(r"__\w+__\s*(\([^()]*\))?", " ", function))
+    return found[1] if found and "operator" not in function else ""
 
 
 # The bytes of C's types.
@@ -154,12 +147,3 @@ def _layout(kind: str, structs: dict[str, list[Field] | None]) -> tuple[int, int
         return None
     each, count = SIZES[vector[1]], int(vector[2])
     return each * count, min(16, each * count) if count in (2, 4) else each
-
-
-def _without_bodies(text: str) -> str:
-    """The members without the bodies of functions: `int f() { ... }` is `int f();`."""
-    while (shorter := re.sub(r"\)([^;{}()]*)\{[^{}]*\}", r")\1;", text)) != text:
-        text = shorter
-    while (shorter := re.sub(r"(\)[^;]*?)\{[^{}]*\}", r"\1", text)) != text:  # blocks within bodies
-        text = shorter
-    return text

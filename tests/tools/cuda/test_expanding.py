@@ -5,6 +5,7 @@ from support.typed import not_none
 
 from tools.cuda.analysis import Unit
 from tools.cuda.expanding import expanded
+from tools.cuda.reasons import Reason
 
 HEAD = """
 __device__ float sum(float v) { v += __shfl_xor_sync(~0u, v, 1); return v; }
@@ -15,7 +16,8 @@ __device__ float other(float v) { return v; }
 __device__ float many(float v) { return sum(v); }
 __device__ float many(double v) { return sum(v); }
 __device__ float many(float v, int by, float at = 0.5f) { return sum(v) * by + at; }
-template <float (*inner)(float)> __device__ float by(float v) { return inner(v); }
+using Inner = float (*)(float);
+template <Inner inner> __device__ float by(float v) { __syncwarp(); return inner(v); }
 __device__ float early(float v) { if (v > 0) return 1; return sum(v); }
 """
 KERNEL = "__global__ void k(float* y, const float* x, double d) {%s}"
@@ -24,7 +26,7 @@ KERNEL = "__global__ void k(float* y, const float* x, double d) {%s}"
 def text_of(body: str) -> str | None:
     unit = Unit(HEAD + KERNEL % body, "x.cu")
     text = expanded(unit.main, unit.main.functions[-1], unit.meetings)
-    return text and " ".join(text.split())
+    return None if isinstance(text, Reason) else " ".join(text.split())
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,7 @@ def text_of(body: str) -> str | None:
         ("float v = 1; v = tile((double)v);", None),
         ("float v = 1; v = tile(v * pick(v));", None),
         ("float v = 1; int n = 2; v = tile(v * n);", None),
-        ("int v = 1; v = many(v, 1, 2);", None),
+        ("int v = 1; v = many(v);", None),
     ],
 )
 def test_texts(body, wanted):

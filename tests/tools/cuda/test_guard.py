@@ -4,7 +4,7 @@ import pytest
 from support.rewriting import analyse
 
 from tools.cuda.analysis import Unit
-from tools.cuda.guard import counts_along_x, guard_of
+from tools.cuda.guard import Guard, counts_along_x, guard_of
 
 HEAD = """
 #define MACRO (i < n)
@@ -73,7 +73,7 @@ GUARDS = {
 @pytest.mark.parametrize("body", GUARDS)
 def test_guard(body):
     unit, function = read(body)
-    assert (guard_of(unit.main, function, unit.macros) is not None) == GUARDS[body]
+    assert isinstance(guard_of(unit.main, function, unit.macros), Guard) == GUARDS[body]
 
 
 ROWS = {

@@ -6,6 +6,7 @@ import pytest
 
 from tools.cuda.analysis import Unit
 from tools.cuda.phases import phases_of
+from tools.cuda.reasons import Reason
 
 HEAD = """
 #define TILE 16
@@ -31,7 +32,7 @@ def edits_of(body: str, kernel: str = KERNEL):
     if found.mode != "kThreads" or not found.in_phases or not found.asks_as_itself:
         return None
     edits = phases_of(unit.main, function, unit.names)
-    return None if isinstance(edits, str) else edits
+    return None if isinstance(edits, Reason) else edits
 
 
 LOOPS = {

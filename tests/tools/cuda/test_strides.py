@@ -3,6 +3,7 @@
 import pytest
 
 from tools.cuda.analysis import Unit
+from tools.cuda.reasons import Reason
 from tools.cuda.strides import strides_of
 
 HEAD = """
@@ -72,7 +73,7 @@ LOOPS = {
 def test_loops(body):
     unit = Unit(HEAD + KERNEL % body, "x.cu")
     found = strides_of(unit.main, unit.main.functions[-1], unit.names)
-    assert (0 if isinstance(found, str) else found[1]) == LOOPS[body], found
+    assert (0 if isinstance(found, Reason) else found[1]) == LOOPS[body], found
 
 
 @pytest.mark.parametrize(

@@ -91,5 +91,6 @@ def test_a_reason_names_the_line():
     unit = Unit(
         KERNEL % "int t = threadIdx.x;\nif (t < 3) y[t] = __shfl_xor_sync(0xffffffff, x[t], 1);", "x.cu"
     )
-    (reason,) = WarpsRewriter.of(unit, unit.main).reasons.values()
-    assert "not the same for a warp: (t < 3)" in reason
+    ((reason,),) = WarpsRewriter.of(unit, unit.main).reasons.values()
+    assert "not the same for a warp: (t < 3)" in reason.why
+    assert (reason.path, reason.line) == ("x.cu", 2)

@@ -58,6 +58,17 @@ def test_what_the_linker_and_g_plus_plus_say(tmp_path):
     assert {what.split(" ")[0] for what in said} == {"g", "h", "m"} and KERNEL in left
 
 
+def test_what_the_linker_says_of_a_template_of_c_plus_plus(tmp_path):
+    """std::vector<Image> asks for Image's functions of another file. The code that has such vectors names them, too."""
+    text = "Image g() { Image one(3); return one; }\n" + KERNEL
+    inside = "/usr/include/c++/12/bits/stl_construct.h:151: warning: undefined reference to `Image::~Image()'"
+    own = "{folder}/k.cu:1: warning: undefined reference to `Image::Image(int)'"
+    said, left = trimmed(tmp_path, text + MADE, inside, own, inside)
+    assert said == ["g (line 1)"] and KERNEL in left
+    with pytest.raises(Stays):
+        trimmed(tmp_path, text + MADE, inside)
+
+
 @pytest.mark.parametrize(
     "text",
     [

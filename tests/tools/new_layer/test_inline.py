@@ -85,6 +85,24 @@ def test_functions_that_python_cannot_call_leave_the_kernels(head, why):
     assert "solve" in completed("k", function.replace("twice<<<1, 1>>>(nullptr);", ""), "k.cu")[0]
 
 
+def test_one_function_that_python_cannot_call_leaves_the_kernels():
+    """A library's file has both kinds: int status(...), and void or double ones."""
+    text = """__global__ void twice(float* x) { *x *= 2; }
+extern "C" {
+void run(float* x, int n) { twice<<<n, 1>>>(x); }
+int run_checked(float* x, int n) { run(x, n); return 0; }
+double timed(float* x) { run(x, 1); return 1.5; }
+}
+"""
+    header, _, without = completed("k", text, "k.cu")
+    assert "int k_twice(" in header and "run" not in header and "timed" not in header
+    assert without == [
+        "run is not called from Python: it does not return int, a status",
+        "timed is not called from Python: it does not return int, a status",
+        "run_checked is not called from Python: run, beside it, cannot be",
+    ]
+
+
 def test_a_template_of_an_enum_is_made_for_all_its_values():
     text = """
 typedef enum { Lower = 'L', Upper = 'U' } Uplo;

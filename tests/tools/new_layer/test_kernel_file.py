@@ -85,6 +85,25 @@ def test_kernels_in_branches():
     assert left_out == {"sync": "is in a preprocessor branch that is not compiled"}
 
 
+@pytest.mark.parametrize(
+    ("before", "names"),
+    [
+        ("#ifndef K_CU\n#define K_CU\n", ["x", "n"]),  # a guard, whose #endif is at the end
+        ("#if !defined(K_CU)\n#define K_CU 1\n", ["x", "n"]),
+        ("#define VALIDATE\n#ifndef K_CU\n", ["check", "x", "n"]),
+        ("#ifdef OTHER\n#define VALIDATE\n#endif\n#ifndef K_CU\n#define K_CU\n", ["x", "n"]),
+    ],
+)
+def test_an_if_in_the_head_of_a_kernel(before, names):
+    """What the file defines below its first #if decides nothing above: a guard hides no kernel."""
+    head = "__global__ void k(\n#ifdef VALIDATE\n int* check,\n#endif\n float* x, int n)"
+    text = f"{before}{head} {{ *x = n; }}\n#endif\n"
+    for macros in ((), ("VALIDATE",)):
+        file = kernels_of(text, "x.cu", macros=macros)
+        expected = ["check", "x", "n"] if macros else names
+        assert [p.name for kernel, *_ in file.kernels for p in kernel.parameters] == expected
+
+
 def test_names_that_a_launch_may_use(tmp_path):
     """Those of the file and of the headers beside it, but no function that does more than compute numbers."""
     (tmp_path / "sizes.h").write_text("namespace a { constexpr int WIDE = 8; }\n#define ROWS 4\n")

@@ -9,7 +9,8 @@ import torch
 
 from cuffi import CaffeTypeError, CaffeValueError, load_inline
 from tools.new_layer.inline import completed
-from tools.new_layer.structs import layout_of, structs_of, without_addresses
+from tools.new_layer.members import without_addresses
+from tools.new_layer.structs import layout_of, structs_of
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,8 @@ from tools.new_layer.structs import layout_of, structs_of, without_addresses
         ("struct P { public: int n = 3; static const int M = 4; };", "int n"),
         ("struct P { __device__ int f(int k) const { if (k) { return 1; } return n; } float z; };", "float z"),
         ("struct __align__(16) P { float4 v; unsigned long long m; };", "float4 v, unsigned long long m"),
-        ("struct P { P(int n) : n(n) {} int n; };", None),  # it may mean more than its fields
+        ("struct P { P(int n) : n(n) {} int n; };", "int n"),
+        ("struct P { P(const P& p); int n; };", None),  # a copy may mean more than its fields
         ("struct P { float** p; };", None),
         ("struct P { int n[2][3]; };", None),
         ("struct P { private: int n; };", None),
@@ -34,6 +36,10 @@ from tools.new_layer.structs import layout_of, structs_of, without_addresses
         ("struct P { virtual int f() { return 1; } int n; };", None),
         ("struct P { const int n; };", None),
         ("struct P {};", None),
+        ("class P { public: P() {} int n; };", "int n"),
+        ("class P { int n; };", None),
+        ("struct P { P(int k) : n(k), m{0} {} float* n; int m; int operator()(int i); };", "float* n, int m"),
+        ("struct P { ~P() {} int n; };", None),
     ],
 )  # fmt: skip
 def test_fields(text, fields):
@@ -47,7 +53,14 @@ def test_fields(text, fields):
 
 
 @pytest.mark.parametrize(
-    "text", ["struct P : Q { int n; };", "class P { int n; };", "struct P;", "int n;", "struct { int n; } p;"]
+    "text",
+    [
+        "struct P : Q { int n; };",
+        "template <int N> struct P { int n; };",
+        "struct P;",
+        "int n;",
+        "struct { int n; } p;",
+    ],
 )
 def test_what_is_no_plain_struct(text):
     assert structs_of(text) == {}
@@ -56,7 +69,7 @@ def test_what_is_no_plain_struct(text):
 @pytest.mark.parametrize(
     ("struct", "why"),
     [
-        ("struct P { P(int n) {} int n; };", "k takes a P p, with a part that C can't give it"),
+        ("struct P { P(const P&) {} int n; };", "k takes a P p, with a part that C can't give it"),
         ("struct Q { int& n; }; struct P { Q q; };", "k takes a P p_q, with a part that C can't give it"),
         ("struct Q; struct P { Q* q; };", "k takes a Q* p_q, which C can't give it"),
         ("struct Q { int n; }; struct P : Q { int m; };", "k takes a P p, which C can't give it"),
@@ -84,7 +97,7 @@ def test_what_c_cannot_give(struct, why):
 )
 def test_the_parts_of_cudas_own(kind, parts, made):
     declared, text, _ = completed("m", f"__global__ void k({kind} p, float* y) {{}}\n", "m.cu")
-    assert declared.startswith(f"int m_k({parts}, float *y, ") and f"{made}, y);" in " ".join(text.split())
+    assert f"\nint m_k({parts}, float *y, " in declared and f"{made}, y);" in " ".join(text.split())
 
 
 def test_values_arrive(cache):
@@ -170,27 +183,6 @@ def test_vectors_in_a_struct():
     assert layout_of(structs_of("struct P { unknown x; };")["P"], {}) is None
 
 
-@pytest.mark.parametrize(
-    ("texts", "plain"),
-    [
-        (["struct A { int n; A(int k) : n(k) {} };", "struct B { A a[3]; int2 v; };"], "AB"),
-        (["struct A { int* n; };", "struct B { A a; };", "typedef struct { float v; } C;"], "C"),
-        (["struct A { int f(int* p) { return *p & 1; } union { int a; float b; }; };"], "A"),
-        (
-            [
-                "struct A { ~A(); int n; };",
-                "struct B { std::vector<int> n; };",
-                "struct C { void (*f)(int); };",
-            ],
-            "",
-        ),
-        (["struct A : B { int n; };", "struct C { virtual int f(); };", "struct D { int& n; };"], ""),
-    ],
-)
-def test_structs_that_a_tensor_may_have(texts, plain):
-    assert without_addresses(texts) == set(plain)
-
-
 ROWS = """
 struct Vec { float x, y, z; __device__ float sum() const { return x + y + z; } };
 typedef struct { Vec centre; double radius; short ids[3]; } Sphere;
@@ -228,3 +220,39 @@ def test_arrays_of_structs_are_bytes(cache):
     np.testing.assert_array_equal(moved["ids"][:, 0], records["ids"][:, 0] + 1)
     with pytest.raises(CaffeValueError, match="bounds_values"):
         m.total(rows, out, 7, bounds_values=bounds[:-1], **geometry)
+
+
+CLASSES = """
+template <typename T> struct Vector {
+  T x, y, z;
+  __host__ __device__ Vector(T s) : x(s), y(s), z(s) {}
+  __host__ __device__ Vector operator*(T s) const { Vector r(0); r.x = x * s; r.y = y * s; r.z = z * s; return r; }
+};
+using Vector3 = Vector<double>;
+namespace scene {
+class Ray {
+  Vector<float> from, to;
+ public:
+  __device__ float length() const { return to.x - from.x + to.y - from.y + to.z - from.z; }
+};
+struct Lens { Lens(float z, int n) : zoom(z), count(n) {} float zoom; int count, sizes[2]; };
+}
+__global__ void scale(Vector3* v, scene::Lens lens) {
+  v[threadIdx.x] = v[threadIdx.x] * lens.zoom;
+  v[threadIdx.x].x += lens.sizes[1] * lens.count;
+}
+__global__ void lengths(const scene::Ray* rays, float* out) { out[threadIdx.x] = rays[threadIdx.x].length(); }
+"""
+
+
+def test_classes_are_bytes_and_structs_with_constructors_are_their_fields(cache):
+    m = load_inline("classes", CLASSES, backends="host")
+    v = torch.rand(4, 3, dtype=torch.float64)
+    bytes_ = v.clone().view(torch.uint8)
+    m.scale(bytes_, {"zoom": 2.0, "count": 3, "sizes": (7, 5)}, grid=1, block=4)
+    wanted = v * 2
+    wanted[:, 0] += 15
+    torch.testing.assert_close(bytes_.view(torch.float64).view(4, 3), wanted)
+    rays, out = torch.rand(5, 6), torch.empty(5)
+    m.lengths(rays.view(torch.uint8), out, grid=1, block=5)
+    torch.testing.assert_close(out, rays[:, 3:].sum(1) - rays[:, :3].sum(1))

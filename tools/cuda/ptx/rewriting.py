@@ -10,10 +10,11 @@ import os
 
 from ..analysis import Unit
 from ..brackets import match_brackets
-from ..branches import ASM, DEVICE_MACRO, FOR_DEVICES
+from ..branches import DEVICE_MACRO, FOR_DEVICES
 from ..conditions import Directive, Token
 from ..conversions import of_text
 from ..lexer import tokens_and_directives
+from ..names import ASM
 from ..rewrite import Rewriter, quoted
 from ..tokens import macro_body
 from .macros import Macros
