@@ -74,6 +74,19 @@ def kernels_of(path: Path, root: Path, seen: set[str]) -> list[Found] | None:
     return found
 
 
+def show(every: list[Found], refused: int):
+    """Print the reasons by their number, and the shares."""
+    reasons = Counter(one.why for one in every if not one.is_loop)
+    for reason, count in reasons.most_common(30):
+        print(f"{count:4} {reason}")
+    for title, some in (("all", every), ("without PTX and wmma", [one for one in every if not one.has_ptx])):
+        loops = sum(one.is_loop for one in some)
+        print(
+            f"{title}: {loops} of {len(some)} kernels run without fibres ({100 * loops / max(len(some), 1):.0f}%)"
+        )
+    print(f"{refused} files are refused")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="lab.launches.share", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -101,15 +114,7 @@ def main() -> int:
     if given.list:
         for one in (one for one in every if not one.is_loop):
             print(f"{one.path}: {one.name}: {one.why}")
-    reasons = Counter(one.why for one in every if not one.is_loop)
-    for reason, count in reasons.most_common(30):
-        print(f"{count:4} {reason}")
-    loops = sum(one.is_loop for one in every)
-    share = 100 * loops / max(len(every), 1)
-    print(f"{loops} of {len(every)} kernels run without fibres ({share:.0f}%); {refused} files are refused")
-    plain = [one for one in every if not one.has_ptx]
-    loops = sum(one.is_loop for one in plain)
-    print(f"without PTX and wmma: {loops} of {len(plain)} ({100 * loops / max(len(plain), 1):.0f}%)")
+    show(every, refused)
     return 0
 
 
