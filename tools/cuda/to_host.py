@@ -113,14 +113,7 @@ class HostRewriter(Rewriter):
         if self.watched:
             inlined(self, unit)
         for function in source.functions:
-            # A loop of these modes is what g++ vectorises.
-            kernel = kernels.get((function.body, function.end))
-            in_loop = kernel is not None and kernel.mode in ("kRange", "kBlocks")
-            in_loop = in_loop or function.body in self._in_phases
-            answered = [(a, b) for a, b in self._answered if function.body < a < function.end]
-            for edit in of_function(source, function, unit.types, in_loop):
-                if not any(first <= edit[0] and edit[1] <= last for first, last in answered):
-                    self.edit(*edit)
+            self._conversions(unit, function, kernels.get((function.body, function.end)))
         self.is_over("conversions and shifts as on a GPU")
         in_step(self, unit)
         if any("asm" in own.text for own in unit.sources):
@@ -141,6 +134,15 @@ class HostRewriter(Rewriter):
         self._refuse_headers()
         self.edits += self._late
         self.is_over("single words")
+
+    def _conversions(self, unit: Unit, function: Function, kernel: Kernel | None):
+        # A loop of these modes is what g++ vectorises.
+        in_loop = kernel is not None and kernel.mode in ("kRange", "kBlocks")
+        in_loop = in_loop or function.body in self._in_phases
+        answered = [(a, b) for a, b in self._answered if function.body < a < function.end]
+        for edit in of_function(self.source, function, unit.types, in_loop):
+            if not any(first <= edit[0] and edit[1] <= last for first, last in answered):
+                self.edit(*edit)
 
     def _refuse_headers(self):
         """Refuse headers that only a GPU's code can have."""
