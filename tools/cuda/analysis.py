@@ -33,7 +33,7 @@ from .expanding import Meeting
 from .groups import WORDS as GROUPS
 from .launches import Launch
 from .lexer import Lexed
-from .macros import Macros
+from .macro_texts import Macros
 from .names import ASKS, ATOMIC, BARRIER, BLOCK, FENCE, IN_WARPS, INDEX, MEETS, SHARES, THREAD
 from .number_types import Types
 from .outline import Function, Parameter
