@@ -1,7 +1,7 @@
 """Cooperative groups of a block and of tiles in a kernel's body, as the barriers, shuffles and votes that they are.
 
     auto tile = cg::tiled_partition<16>(cg::this_thread_block());
-    v += tile.shfl_down(v, 1);           v += __caffe_shfl_down_sync(0xffffffff, v, 1, 16);
+    v += tile.shfl_down(v, 1);           v += __group_shfl_down_sync(0xffffffff, v, 1, 16);
 
 Then phases.py and warps.py see one text, in which a block's rows are whole warps. A group of another kind, or one that
 is used in another way, leaves the body as it is: then the kernel's threads run on fibres.
@@ -196,7 +196,7 @@ class Groups:
         parts = list(split_commas(self.tokens, self.partner, end + 1, close)) if self._at(end) == "," else []
         if not group.lanes or len(parts) != 2 or not self._is_operation(*parts[1]):
             raise _Other
-        self._replace(first, end, f"__caffe_reduce_sync({FULL},")
+        self._replace(first, end, f"__group_reduce_sync({FULL},")
         comma, operation = self.tokens[parts[1][0] - 1], parts[1][0]
         self.edits.append((comma.start, comma.end, f", {group.lanes},"))
         if self._at(operation) == "cg":
@@ -217,7 +217,7 @@ class Groups:
             raise _Other
         has_arguments = close > opening + 1
         if group.lanes and name in SHUFFLES and has_arguments:
-            self._replace(first, opening, f"__caffe_{name}_sync({FULL}, ")
+            self._replace(first, opening, f"__group_{name}_sync({FULL}, ")
             self.edits.append((self.tokens[close].start, self.tokens[close].start, f", {group.lanes}"))
             return
         of = OF_BLOCK if not group.lanes else {**OF_TILE, **OF_WARP} if group.lanes == "32" else OF_TILE

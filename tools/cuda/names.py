@@ -32,7 +32,7 @@ class Name(NamedTuple):
 
 THREAD, BLOCK, WIDTH, GRID = INDEX = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 WARP_SIZE, BARRIER, WARP_BARRIER = "warpSize", "__syncthreads", "__syncwarp"
-FENCE, ALL, MERGE = "__threadfence", "__all_sync", "__caffe_reduce_sync"
+FENCE, ALL, MERGE = "__threadfence", "__all_sync", "__group_reduce_sync"
 ASM = ("asm", "__asm__", "__asm")
 
 NAMES = (
@@ -65,10 +65,10 @@ NAMES = (
         for a in ("add", "min", "max", "and", "or", "xor")
     ),
     # What groups.py writes in place of those of cooperative groups.
-    Name("__caffe_shfl_sync", "a shuffle of a group", meets=True, lane="warp_at"),
-    Name("__caffe_shfl_up_sync", "a shuffle of a group", meets=True, lane="warp_up"),
-    Name("__caffe_shfl_down_sync", "a shuffle of a group", meets=True, lane="warp_down"),
-    Name("__caffe_shfl_xor_sync", "a shuffle of a group", meets=True, lane="tile_xor"),
+    Name("__group_shfl_sync", "a shuffle of a group", meets=True, lane="warp_at"),
+    Name("__group_shfl_up_sync", "a shuffle of a group", meets=True, lane="warp_up"),
+    Name("__group_shfl_down_sync", "a shuffle of a group", meets=True, lane="warp_down"),
+    Name("__group_shfl_xor_sync", "a shuffle of a group", meets=True, lane="tile_xor"),
     Name(MERGE, "a reduction of a group", meets=True, lane="merge"),
     Name("__nanosleep", "a thread that sleeps", shares=True, meets=True),
     Name("clock(64)?", "the clock", shares=True, meets=True),

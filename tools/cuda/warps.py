@@ -100,7 +100,7 @@ class Warps(Phases):
             self.sent[call.id] = len(self.sent)
         if name in VOTES:
             self.votes.add(call.id)
-        if name.startswith("__caffe"):
+        if name.startswith("__group"):
             for variable in self.uses.variables(arguments[1]):
                 known = variable.stars is None or variable.is_of(NUMBERS | HALVES | self.uses.templates)
                 self._check(known, f"{name[8:]} of what may have more than 8 bytes")

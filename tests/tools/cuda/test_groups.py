@@ -11,12 +11,12 @@ RANK = "((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x)"
 BODIES = {
     BLOCK + "b.sync(); cg::sync(b);": "; __syncthreads(); __syncthreads();",
     BLOCK + "int i = b.thread_rank(), k = b.group_index().x;": f"; int i = {RANK}, k = blockIdx.x;",
-    TILE + "v += t.shfl_down(v, 1);": "; ; v += __caffe_shfl_down_sync(0xffffffff, v, 1, 8);",
+    TILE + "v += t.shfl_down(v, 1);": "; ; v += __group_shfl_down_sync(0xffffffff, v, 1, 8);",
     TILE + "v = t.shfl(t.shfl_up(v, 2), t.size() - 1);": (
-        "; ; v = __caffe_shfl_sync(0xffffffff, __caffe_shfl_up_sync(0xffffffff, v, 2, 8), 8u - 1, 8);"
+        "; ; v = __group_shfl_sync(0xffffffff, __group_shfl_up_sync(0xffffffff, v, 2, 8), 8u - 1, 8);"
     ),
     WARP + "v = cg::reduce(w, v + 1, cg::plus<float>{});": (
-        "; v = __caffe_reduce_sync(0xffffffff, v + 1, 32, cooperative_groups::plus<float>{});"
+        "; v = __group_reduce_sync(0xffffffff, v + 1, 32, cooperative_groups::plus<float>{});"
     ),
     WARP + "if (w.any(v > 0)) w.sync();": "; if (__any_sync(0xffffffff, v > 0)) __syncwarp();",
     WARP + "int r = w.meta_group_rank();": f"; int r = ({RANK} / 32u);",
