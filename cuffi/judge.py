@@ -2,7 +2,8 @@
 
     python -m cuffi.judge file.cu [more.cu] [--json] [-- arguments of its main()]
     python -m cuffi.judge file.py [--reference ref.py]    a Python file that calls load_inline or load
-    python -m cuffi.judge --resident < requests     JSON lines {"files": [...]} or {"text": "..."}; one answer a line
+    python -m cuffi.judge --resident < requests     JSON lines {"files": [...]} or {"text": "...", "name": "k.py"};
+                                                    one answer a line
 
 A file with main() runs as it is. Of a file without one, the host functions that launch its kernels are called, or else
 the kernels themselves, with arguments by their types, on several sizes. Two programs run side by side: one under the
@@ -19,10 +20,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
-import tempfile
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -30,24 +32,27 @@ from pathlib import Path
 from .judging import kept
 from .judging.findings import NO_VERDICT, Finding, gravest, of_log
 from .judging.invented import Invented
-from .judging.limits import Limits
+from .judging.limits import Limits, interrupted
 from .judging.pool import judge_all
 from .judging.programs import NotBuilt, Program
 from .judging.python import Script
+from .judging.remedies import remedy
+from .judging.resident import Resident
 from .judging.shown import for_github, lines, sarif, shown
 
 NO_ARGUMENTS = "; no kernel had run; arguments of main() follow --, and nothing can be typed"
-SCHEMA = 2  # of the JSON
+SCHEMA = 3  # of the JSON
 BLOCKS = 64  # of a launch, under the race finder
 
 
 def judge(
     files: list,
-    arguments=(),
+    arguments: Iterable[str] = (),
     limits: Limits | None = None,
-    options=(),
+    options: Iterable[str] = (),
     blocks: int = BLOCKS,
     reference=None,
+    promises=None,
 ) -> dict:
     """Judge the program that these files make.
 
@@ -58,6 +63,7 @@ def judge(
         options: further options for the compiler, such as -DN=3.
         blocks: how many blocks of a launch the race finder runs at most.
         reference: path of a .py (--reference).
+        promises: what is promised of the arguments of functions, by their names (judging/promises.py).
 
     Returns:
         A dict that JSON can have: the version of its schema, verdict, findings, kernels that ran, not_run, seconds,
@@ -68,10 +74,11 @@ def judge(
     said: dict = {"schema": SCHEMA, "files": [str(path) for path in paths], "limits": asdict(limits)}
     outcome = Outcome()
     try:
-        kind = Script if paths[0].suffix == ".py" else Program
-        program = kind(
-            paths, list(arguments), list(options), Path(reference).resolve() if reference else None
-        )
+        its, words, asked = Path(reference).resolve() if reference else None, list(arguments), list(options)
+        if paths[0].suffix == ".py":
+            program: Program | Script = Script(paths, words, asked, its)
+        else:
+            program = Program(paths, words, asked, its, promises)
         _run(program, outcome, limits, blocks, bool(arguments))
     except NotBuilt as error:
         outcome.findings = [Finding(error.kind, line) for line in error.lines]
@@ -83,7 +90,7 @@ def judge(
     return {
         "verdict": verdict,
         "status": status,
-        "findings": [asdict(one) for one in findings],
+        "findings": [asdict(one) | {"remedy": remedy(one)} for one in findings],
         "ran": sorted(outcome.ran),
         "not_run": outcome.not_run,
         **outcome.outputs,
@@ -186,24 +193,8 @@ def _without_doubles(findings: list[Finding]) -> list[Finding]:
 
 def resident(limits: Limits, options: list[str], blocks: int = BLOCKS) -> int:
     """Answer requests from standard input, one JSON object a line, until it ends."""
-    for line in sys.stdin:
-        if not line.strip():
-            continue
-        with tempfile.TemporaryDirectory(prefix="cuffi-judge-") as place:
-            try:
-                request = json.loads(line)
-                files = request.get("files") or []
-                if "text" in request:
-                    files = [Path(place, "candidate.cu")]
-                    files[0].write_text(request["text"])
-                if not files:
-                    raise ValueError('a request needs "files" or "text"')
-                more = {"reference": request.get("reference")}
-                said = judge(files, request.get("arguments", ()), limits, options, blocks, **more)
-                said |= {"id": request["id"]} if "id" in request else {}
-            except (ValueError, AttributeError, TypeError, OSError) as error:
-                said = {"verdict": "usage", "status": 2, "findings": [{"kind": "usage", "text": str(error)}]}
-        print(json.dumps(said), flush=True)
+    for answer in Resident(judge, limits, options, blocks).answers(sys.stdin):
+        print(answer, flush=True)
     return 0
 
 
@@ -232,6 +223,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("files", nargs="*", metavar="file.cu")
     made.add_argument("--reference", metavar="ref.py", help="what must come out")
+    made.add_argument("--promises", metavar="FILE", help="JSON with what is promised of kernels' arguments")
     made.add_argument("--json", action="store_true", help="print one JSON object")
     made.add_argument("--lines", action="store_true", help="print file:line:column: error: ..., for editors")
     made.add_argument("--sarif", metavar="FILE", help="write the findings as SARIF 2.1.0, too")
@@ -257,9 +249,15 @@ def parser() -> argparse.ArgumentParser:
 
 def _usage(given: argparse.Namespace) -> str:
     """What is wrong with the command line; "" if nothing."""
-    for file in [*given.files, *filter(None, [given.reference])]:
+    for file in [*given.files, *filter(None, [given.reference, given.promises])]:
         if not Path(file).is_file():
             return f"no file {file}"
+    if given.promises:
+        try:
+            if not isinstance(json.loads(Path(given.promises).read_text()), dict):
+                return f"{given.promises}: expected a JSON object"
+        except ValueError as error:
+            return f"{given.promises}: {error}"
     if not given.files:
         return "name a .cu or a .py file"
     if not given.jobs and len(given.files) > 1 and any(file.endswith(".py") for file in given.files):
@@ -284,7 +282,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     if given.jobs:
         return many(given, words[at + 1 :], options)
-    said = judge(given.files, words[at + 1 :], limits, options, given.blocks, given.reference)
+    promises = json.loads(Path(given.promises).read_text()) if given.promises else None
+    said = judge(given.files, words[at + 1 :], limits, options, given.blocks, given.reference, promises)
     print(json.dumps(said, indent=1) if given.json else lines(said) if given.lines else shown(said))
     if given.annotate and said["findings"]:
         print(for_github(said))
@@ -293,9 +292,15 @@ def main(arguments: list[str] | None = None) -> int:
     return said["status"]
 
 
+def _interrupted(*_):
+    interrupted.set()
+    raise KeyboardInterrupt
+
+
 def command() -> int:
     """`main`, which ends quietly if nobody reads what it prints, and by Ctrl-C."""
     try:
+        signal.signal(signal.SIGINT, _interrupted)
         status = main()
         sys.stdout.flush()
         return status

@@ -6,21 +6,32 @@
 #ifndef CAFFE_OLD_WARP_H_
 #define CAFFE_OLD_WARP_H_
 
+#ifdef CAFFE_HOST_BACKEND  // a real number becomes an integer as on a GPU
+#define CAFFE_OLD_INT ::cuda_host::Int
+#define CAFFE_OLD_UINT ::cuda_host::UInt
+#else
+#define CAFFE_OLD_INT int
+#define CAFFE_OLD_UINT unsigned int
+#endif
+
 template <typename T, typename... Width>
-__device__ inline T __shfl(T value, int source, Width... width) {
+__device__ inline T __shfl(T value, CAFFE_OLD_INT source, Width... width) {
   return __shfl_sync(0xffffffffu, value, source, width...);
 }
 template <typename T, typename... Width>
-__device__ inline T __shfl_up(T value, unsigned int delta, Width... width) {
+__device__ inline T __shfl_up(T value, CAFFE_OLD_UINT delta, Width... width) {
   return __shfl_up_sync(0xffffffffu, value, delta, width...);
 }
 template <typename T, typename... Width>
-__device__ inline T __shfl_down(T value, unsigned int delta, Width... width) {
+__device__ inline T __shfl_down(T value, CAFFE_OLD_UINT delta, Width... width) {
   return __shfl_down_sync(0xffffffffu, value, delta, width...);
 }
 template <typename T, typename... Width>
-__device__ inline T __shfl_xor(T value, int lanes, Width... width) {
+__device__ inline T __shfl_xor(T value, CAFFE_OLD_INT lanes, Width... width) {
   return __shfl_xor_sync(0xffffffffu, value, lanes, width...);
 }
+
+#undef CAFFE_OLD_INT
+#undef CAFFE_OLD_UINT
 
 #endif  // CAFFE_OLD_WARP_H_

@@ -11,6 +11,12 @@
 #include <cuda_runtime.h>
 #include <math.h>
 
+#ifdef CAFFE_HOST_BACKEND  // a real number becomes an integer as on a GPU
+#define CAFFE_CURAND_WHOLE ::cuda_host::UInt64
+#else
+#define CAFFE_CURAND_WHOLE unsigned long long
+#endif
+
 struct curandStatePhilox4_32_10 {
   uint4 counter, output;
   uint2 key;
@@ -73,7 +79,7 @@ __device__ inline double2 normal_double(uint4 bits) {
 }  // namespace caffe_curand
 
 // Skip n numbers of the sequence.
-__device__ inline void skipahead(unsigned long long n, curandStatePhilox4_32_10* state) {
+__device__ inline void skipahead(CAFFE_CURAND_WHOLE n, curandStatePhilox4_32_10* state) {
   state->used += static_cast<unsigned int>(n & 3);
   caffe_curand::advance(&state->counter, n / 4 + state->used / 4);
   state->used &= 3;
@@ -81,15 +87,15 @@ __device__ inline void skipahead(unsigned long long n, curandStatePhilox4_32_10*
 }
 
 // Skip n sequences.
-__device__ inline void skipahead_sequence(unsigned long long n, curandStatePhilox4_32_10* state) {
+__device__ inline void skipahead_sequence(CAFFE_CURAND_WHOLE n, curandStatePhilox4_32_10* state) {
   const unsigned int low = static_cast<unsigned int>(n);
   state->counter.z += low;
   state->counter.w += static_cast<unsigned int>(n >> 32) + (state->counter.z < low);
   state->output = caffe_curand::philox(state->counter, state->key);
 }
 
-__device__ inline void curand_init(unsigned long long seed, unsigned long long sequence,
-                                   unsigned long long offset, curandStatePhilox4_32_10* state) {
+__device__ inline void curand_init(CAFFE_CURAND_WHOLE seed, CAFFE_CURAND_WHOLE sequence,
+                                   CAFFE_CURAND_WHOLE offset, curandStatePhilox4_32_10* state) {
   state->counter = make_uint4(0, 0, 0, 0);
   state->key = make_uint2(static_cast<unsigned int>(seed), static_cast<unsigned int>(seed >> 32));
   state->used = 0;
@@ -177,5 +183,7 @@ __device__ inline double curand_log_normal_double(curandStatePhilox4_32_10* stat
                                                   double deviation) {
   return exp(mean + deviation * curand_normal_double(state));
 }
+
+#undef CAFFE_CURAND_WHOLE
 
 #endif  // CAFFE_CURAND_KERNEL_H_

@@ -7,7 +7,7 @@ CACHES      := ccache sccache distcc %/ccache %/sccache %/distcc
 # -O is for the code around the kernels; nvcc always optimises kernels. -compress-all: with
 # -lineinfo the kernels are not compressed by default. Compressed ones are a fifth of the bytes for g++ and the linker.
 # Kernels may call constexpr functions of C++, as in std::array; torch's own extensions are compiled so, too.
-cuda_NATIVE := $(COMMON) -include include/caffe_old_nvcc.h -O2 --threads 0 -Wno-deprecated-gpu-targets -lineinfo \
+cuda_NATIVE  = $(COMMON) -include include/caffe_old_nvcc.h -O2 --threads 0 -Wno-deprecated-gpu-targets -lineinfo \
                --expt-relaxed-constexpr \
                -Xfatbin -compress-all -ccbin $(filter-out $(CACHES),$(CXX)) $(OBJECT:%=-Xcompiler %)
 cuda_FLAGS  :=

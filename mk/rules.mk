@@ -33,7 +33,9 @@ endef
 # has a .d, too: foo.cu.d is the source's, foo.cu.o.d the object's. compile(compiler and flags)
 compile = $(1) $(TELL) -MT $@ -MF $@.d.partial -c $< -o $@.partial && mv $@.d.partial $@.d && mv $@.partial $@
 
-COMMON    := -std=c++17 -Iinclude
+# A file may ask for a newer standard (load_inline(..., flags=["-std=c++20"])).
+STANDARD  := 17
+COMMON     = -std=c++$(STANDARD) -Iinclude
 # Every object goes into a shared library that exports only its Python wrapper.
 OBJECT    := -fPIC -fvisibility=hidden -Wall -Wno-unknown-pragmas
 # For native layers: a function without its `return` would run into the code after it.

@@ -63,3 +63,19 @@ def test_the_options_of_its_makefile(tmp_path, capfd):
     assert capfd.readouterr().out == "22 3\n"
     assert run.main([str(main), "--fast-please"]) == 2
     assert "--fast-please: no option that is known" in capfd.readouterr().err
+
+
+def test_a_macro_that_writes_to_streams(tmp_path, capfd):
+    """Device code may use a macro, so its shifts are rewritten; std::endl and std::ws have no type of their own."""
+    main = tmp_path / "main.cu"
+    main.write_text(
+        "#include <iostream>\n#include <sstream>\n"
+        "#define SAY(x) { std::ostringstream o; o << 1 << std::endl << std::hex << 255 << std::ends << x; \\\n"
+        '  std::istringstream in("  7"); int n; in >> std::ws >> n; \\\n'
+        "  std::cout << o.str().substr(2, 2) << n << std::endl; }\n"
+        "__global__ void k(int* x) { *x = 1 << x[0]; }\n"
+        "int main() {\n  int* x;\n  cudaMallocManaged(&x, 4);\n  *x = 40;\n  k<<<1, 1>>>(x);\n"
+        "  cudaDeviceSynchronize();\n  SAY(*x);\n  std::cout << *x;\n}\n"
+    )
+    assert run.main([str(main)]) == 0
+    assert capfd.readouterr().out == "ff7\n0"

@@ -38,11 +38,14 @@ class Watch(TorchDispatchMode):
     def __init__(self):
         super().__init__()
         self.computed: list[tuple[str, torch.Tensor]] = []
+        self.copied: list[tuple[str, torch.Tensor, torch.Tensor]] = []  # name, where to, what
         self.bytes = 0
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, func, types, args: tuple = (), kwargs=None):
         made = func(*args, **(kwargs or {}))
         name = func._schema.name.rpartition("::")[2]
+        if name == "copy_" and (by := self.computer_of(args[1], [])):
+            self.copied.append((by, args[0], args[0].detach().clone()))
         if name in MAKES and isinstance(made, torch.Tensor):
             poison(made)
         elif name not in MOVES:
@@ -56,7 +59,19 @@ class Watch(TorchDispatchMode):
         """The operation of torch's that has computed this result; "" if none has, or if an input is the result."""
         if any(isinstance(one, torch.Tensor) and same(one, result) for one in inputs) or not result.numel():
             return ""
-        return next((name for name, one in self.computed if same(one, result)), "")
+        return next((name for name, one in self.computed if same(one, result)), "") or self._piece_by_piece(
+            result
+        )
+
+    def _piece_by_piece(self, result: torch.Tensor) -> str:
+        """The operation whose results were copied into most of this one, and are still there."""
+        memory = result.untyped_storage().data_ptr()
+        there = [
+            (name, to.numel())
+            for name, to, what in self.copied
+            if to.untyped_storage().data_ptr() == memory and same(to, what)
+        ]
+        return there[0][0] if 2 * sum(count for _, count in there) > result.numel() else ""
 
 
 def poison(memory: torch.Tensor):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from .arrays import array_of, kernel_text, shared_by
 from .limits import OWN, Ran
-from .rewriters import LaneRead, Mistake, Race, parse
+from .rewriters import LaneRead, Mistake, OfHost, Race, parse
 
 # From the gravest. The last four are no mistakes of the program.
 CLASSES = [
@@ -24,6 +25,7 @@ CLASSES = [
         "arithmetic",
         "undefined",
     ),
+    *("host-pointer", "early-read"),
     *("different-result", "not-the-kernel", "wrong-status", "crash", "hang", "launch"),
     *("refused", "not-built", "no-kernel", "incomplete"),
 ]
@@ -48,13 +50,15 @@ SAID = [
     ("hang", r"its blocks wait for each other[^\n]*|all threads of a block have waited[^\n]*"),
 ]
 # Of kernels without a main() (harness.py) the arguments are invented, and what depends on them is no mistake. CASE
-# begins what a call said: its count, its pattern of values, and whether it has arrays of whole numbers, which may be
-# indices. Races count if each index is there once (pattern 1), bounds if all are 0 (pattern 0), of arrays whose size
-# the code says.
-CASE = re.compile(OWN + r" begin: (\d+) (\d) (\d)\n")
+# begins what a call said: its count, its pattern of values, whether it has arrays of whole numbers, which may be
+# indices, and what is promised of its arguments (promises.py): then only indices are. Races count if each index is
+# there once (pattern 1), bounds if all are 0 (pattern 0), of arrays whose size the code says.
+CASE = re.compile(OWN + r" begin: (\d+) (\d) (\d) (\d)\n")
+UNMET = re.compile(OWN + r" unmet: (.*)\n")
 ENDED = re.compile(OWN + r" case: \S+ \d+ \d+ (-?\d+)\n")
 OF_VALUES = {"bounds", "null", "assertion", "arithmetic", "undefined", "crash"}
 SIZED = re.compile(r"global-buffer|stack-buffer|runtime error: index")
+SIZED_ARRAY, ANY = re.compile(SIZED.pattern + "|heap-buffer"), re.compile("")
 FRAME = re.compile(r"#\d+ 0x\w+ in [^\n]*? (/[^\s:]+:\d+)")
 
 
@@ -66,13 +70,17 @@ ACCESS = re.compile(
 ADDRESSES = re.compile(
     r"( on (unknown )?address 0x| at pc 0x| \(pc 0x|, at address |: attempting free on address).*"
 )
+ADDRESS = re.compile(r"(?<=\baddress) 0x[0-9a-f]+")
 
 
 @dataclass
 class Finding:
     """One mistake: its class, a text, and 'file:line' and the kernel if they are known.
 
-    A warning is of what CUDA allows.
+    Attributes:
+        is_warning: it is of what CUDA allows.
+        array: the name of the array, if it is known.
+        accesses: what is known of each access: its place, thread and block.
     """
 
     kind: str
@@ -80,34 +88,45 @@ class Finding:
     place: str = ""
     kernel: str = ""
     is_warning: bool = False
+    array: str = ""
+    accesses: list[dict] = field(default_factory=list)
 
 
-def _split(text: str, pattern: str) -> tuple[str, str]:
-    """What calls said whose arguments fit in any case, and what the others said."""
+def access_at(place: str, block: int, thread: int) -> dict:
+    return {"place": place, "thread": thread, "block": block}
+
+
+def _split(text: str, pattern: str) -> tuple[list[str], str]:
+    """What calls said whose arguments fit, by what is promised of them (0, 1, 2); and what the others said."""
     first, *rest = CASE.split(text)
-    parts = [[first], []]
-    for count, own, whole, said in zip(*(iter(rest),) * 4, strict=True):
-        parts[count == "0" or (whole == "1" and own != pattern)].append(said)
-    return "".join(parts[0]), "".join(parts[1])
+    fit, doubtful = [[first], [], []], []
+    for count, own, whole, promised, said in zip(*(iter(rest),) * 5, strict=True):
+        if (count == "0" and promised == "0") or (whole == "1" and own != pattern):
+            doubtful.append(said)
+        else:
+            fit[int(promised)].append(said)
+    return ["".join(texts) for texts in fit], "".join(doubtful)
 
 
 def in_doubt(one: Finding) -> Finding:
     """A finding that may be an invented argument's."""
     text = f"an argument that was invented may not fit; with a main() this would be {one.kind}: {one.text}"
-    return Finding("incomplete", text, one.place, one.kernel)
+    return replace(one, kind="incomplete", text=text)
 
 
 def of_log(log: str) -> tuple[list[Finding], set[str], list[str]]:
     """The findings of the race finder's log, the kernels that ran, and what did not."""
-    certain, doubtful = _split(log, "1")
-    found, kernels, left = _of_rows(certain)
-    if certain == log:
+    (*some, whole), doubtful = _split(log, "1")
+    found, kernels, left = _of_rows("".join(some))
+    if some[0] == log:
         return found, kernels, left
-    also, more, left_too = _of_rows(doubtful)
-    told = {(one.kind, one.place) for one in found}
     found = [in_doubt(one) if one.kind in OF_VALUES else one for one in found]
-    found += [in_doubt(one) for one in also if (one.kind, one.place) not in told]
-    return found, kernels | more, list(dict.fromkeys(left + left_too))
+    for text, change in ((whole, lambda one: one), (doubtful, in_doubt)):
+        more, its, why = _of_rows(text)
+        told = {(one.kind, one.place) for one in found}
+        found += [change(one) for one in more if (one.kind, one.place) not in told]
+        kernels, left = kernels | its, left + why
+    return found, kernels, list(dict.fromkeys(left))
 
 
 def _of_rows(log: str) -> tuple[list[Finding], set[str], list[str]]:
@@ -115,13 +134,32 @@ def _of_rows(log: str) -> tuple[list[Finding], set[str], list[str]]:
     found = []
     for one in mistakes:
         if isinstance(one, Race):
-            found.append(Finding("race", str(one), one.places[1], one.kernel))
+            found.append(_of_a_race(one))
+        elif isinstance(one, OfHost):
+            first, second = one.places
+            own = access_at(second, *one.thread) if one.kind == "host-pointer" else {"place": second}
+            accesses = [{"place": first}, own]
+            place = first if one.kind == "host-pointer" else second  # the host's line
+            found.append(Finding(one.kind, str(one), place, one.kernel, accesses=accesses))
         elif isinstance(one, LaneRead):
-            found.append(Finding("lane", str(one), one.place, one.kernel))
+            found.append(
+                Finding("lane", str(one), one.place, one.kernel, accesses=[access_at(one.place, *one.thread)])
+            )
         else:
             text = re.sub(r", at address [^\n]*", "", str(one))
-            found.append(Finding(_kind_of(one), text, one.place, one.kernel, one.is_warning))
+            accesses = [access_at(one.place, *one.thread)] if one.place and one.kind != "launch" else []
+            found.append(
+                Finding(_kind_of(one), text, one.place, one.kernel, one.is_warning, accesses=accesses)
+            )
     return found, ran, left
+
+
+def _of_a_race(one: Race) -> Finding:
+    """With the name of the array, as far as the two lines say it."""
+    name = one.variable or shared_by(one.lines, one.what, kernel_text(one.places[1]))
+    accesses = [access_at(place, *thread) for place, thread in zip(one.places, one.threads, strict=True)]
+    text = str(replace(one, variable=name))
+    return Finding("race", text, one.places[1], one.kernel, array=name, accesses=accesses)
 
 
 def _kind_of(mistake: Mistake) -> str:
@@ -142,7 +180,8 @@ def of_text(errors: str, files: list[str]) -> list[Finding]:
         if match := re.search(pattern, errors):
             text = re.sub(r"^==\d+==\s*|^ERROR: ", "", match[0].strip())
             own = re.match(r"(/[^\s:]+:\d+)", text)
-            one = Finding(kind, ADDRESSES.sub("", text), own[1] if own else next(iter(frames), ""))
+            text = ADDRESS.sub("", ADDRESSES.sub("", text))
+            one = Finding(kind, text, own[1] if own else next(iter(frames), ""))
             if access and "AddressSanitizer" in text:
                 one = _of_access(one, access)
             found.setdefault(kind, one)
@@ -159,7 +198,7 @@ def _of_access(one: Finding, access: re.Match) -> Finding:
     kernel, thread, block, what, *rest = access.groups()
     width, at, size = map(int, rest)
     line = line_at(one.place)
-    name = array_of(line, what == "writes")
+    name = array_of(line, what == "writes", kernel_text(one.place))
     memory = f"{name + ', ' if name else ''}memory of {size} bytes"
     if not size:
         where = f"outside of {name}" if name else "that are not there"
@@ -174,7 +213,8 @@ def _of_access(one: Finding, access: re.Match) -> Finding:
         text += f"\n    {one.place}: thread {thread} of block {block}: {line}"
     else:
         text += f", by thread {thread} of block {block}"
-    return Finding(one.kind, text, one.place, kernel)
+    accesses = [access_at(one.place, int(block), int(thread))]
+    return Finding(one.kind, text, one.place, kernel, array=name, accesses=accesses)
 
 
 def line_at(place: str) -> str:
@@ -186,20 +226,9 @@ def line_at(place: str) -> str:
         return ""
 
 
-def array_of(line: str, is_written: bool) -> str:
-    """The array that this line writes or reads, if it is one alone."""
-    written = re.search(r"(\w+)\s*\[[^\[\]]*\]\s*([-+*/%|&^]|<<|>>)?=(?!=)", line)
-    if is_written:
-        return written[1] if written else ""
-    names = re.findall(r"(\w+)\s*\[", line)
-    if written and not written[2]:
-        names.remove(written[1])
-    return names[0] if len(set(names)) == 1 else ""
-
-
 def of_run(ran: Ran, files: list[str], seconds: float) -> list[Finding]:
     """All findings of one run except the log's."""
-    certain, doubtful = _split(ran.errors, "0")
+    (certain, *promised), doubtful = _split(ran.errors, "0")
     found, invented = of_text(certain, files), certain != ran.errors
     cases = [int(n) for n in ENDED.findall(ran.errors)]
     if ran.stopped in ("memory", "processes"):
@@ -212,6 +241,15 @@ def of_run(ran: Ran, files: list[str], seconds: float) -> list[Finding]:
     if not invented:
         return found
     found = [in_doubt(one) if one.kind in OF_VALUES and not SIZED.search(one.text) else one for one in found]
+    for text, known in zip(promised, (SIZED_ARRAY, ANY), strict=True):
+        more = of_text(text, files)
+        found += [
+            one if one.kind not in OF_VALUES or known.search(one.text) else in_doubt(one) for one in more
+        ]
+    found += [
+        Finding("incomplete", f"no size that was tried is as {name} requires")
+        for name in UNMET.findall(ran.errors)
+    ]
     return found + [in_doubt(one) for one in of_text(doubtful, files)]
 
 

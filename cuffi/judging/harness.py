@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
+from .promises import Promise, above, of_json
 from .rewriters import BLOCK, THREAD
 
 THREADS = 64  # of a block, if the code does not say
@@ -12,11 +14,23 @@ BLOCKS = 4  # that are tried, at most
 SHARED = re.compile(r"__shared__\s+[\w:<> ]+?\s\w+((?:\s*\[[^\]]+\])+)")
 REALS = re.compile(r"float|double|half|bfloat|void")
 CONSTANT = re.compile(r"[A-Z_0-9]+|k[A-Z]\w*")
+WHOLE = re.compile(r"\b(int|long|short|unsigned|size_t|u?int\d+_t|\w*index\w*)\b")
+# A block that the text asks for: assert(blockDim.x == 256), cub::BlockReduce<float, 256>.
+ASKED = re.compile(
+    r"(?:assert\s*\(\s*blockDim\.x\s*==\s*|\bBlock(?:Reduce|Scan|Load|Store|RadixSort)\s*<[^,<>]+,\s*)(\w+)\s*[,>)]"
+)
 BOUNDS = re.compile(r"__launch_bounds__\s*\(\s*([\w ]+)")
 
 
-def harness(unit) -> str:
-    """The C++ text. In its process each kernel, or its launcher, runs on several sizes and patterns."""
+def harness(unit, said: Mapping | None = None) -> str:
+    """The C++ text. In its process each kernel, or its launcher, runs on several sizes and patterns.
+
+    Args:
+        said: promises by the names of functions, beside those of comments (promises.py).
+
+    Raises:
+        Refused: a promise cannot be read.
+    """
     source = unit.main
     text = source.text
     kernels = [f for f in source.functions if f.is_kernel and not f.scope]
@@ -30,7 +44,7 @@ def harness(unit) -> str:
 
     def call(function, launch: str = "") -> str:
         inside = (p.scope for p in functions if tokens[p.first].start <= function.at < tokens[p.last].end)
-        return _call(function, text, launch, next(inside, ""))
+        return _call(function, text, launch, next(inside, ""), promise_of(function, text, said))
 
     helpers = [f for f in source.functions if "__device__" in f.words and not f.is_kernel]
     shared_text = "".join(text[f.body : f.end] for f in helpers)
@@ -40,26 +54,61 @@ def harness(unit) -> str:
     return "\nint main() {\n  int wrong = 0;\n" + "".join(calls) + "  return wrong;\n}\n"
 
 
-def _call(function, text: str, launch: str, namespace: str) -> str:
+def promise_of(function, text: str, said: Mapping | None = None) -> Promise:
+    """What is promised of a function's arguments, by JSON or else by the comment above it."""
+    names = [one.name for one in function.parameters]
+    if said and function.name in said:
+        return of_json(said[function.name], names)
+    return above(text, function.head, names)
+
+
+def is_sized(function, promise: Promise) -> bool:
+    """Are the sizes of all its arrays promised?"""
+    return all(one.name in promise.size for one in function.parameters if "*" in one.type)
+
+
+def _call(function, text: str, launch: str, namespace: str, promise: Promise) -> str:
     name = namespace + function.name + _template_arguments(text[function.head : function.at])
-    lines = [f"    using F = decltype(&{name});", f"    judge_case.begin(&{name});"]
-    given = []
-    for number, _ in enumerate(function.parameters):
-        given.append(f"argument{number}")
-        lines.append(
-            f"    auto argument{number} = judge_case.argument<judge::parameter<{number}, F>::type>();"
-        )
-    lines.append(f"    {launch}{name}({', '.join(given)});")
-    likely = _blocks(function, text) if launch else [(str(THREADS), "1")]
+    given = ", ".join(one.name or f"argument{i}" for i, one in enumerate(function.parameters))
+    body = "\n".join([
+        f"    using F = decltype(&{name});", f"    const F judge_function = &{name};",
+        "    judge_case.begin(judge_function);", *_arguments(function, promise),
+        f"    {launch}judge_function({given});",
+        "    return true;",
+    ])  # fmt: skip
+    likely = _blocks(function, text, promise) if launch else [(str(THREADS), "1")]
     blocks = [f"{{judge::threads({x}), judge::threads({y})}}" for x, y in likely]
-    body = "\n".join(lines)
     pointers = [one.type for one in function.parameters if "*" in one.type]
     whole = str(any(not REALS.search(one) for one in pointers)).lower()
+    promised = (1 + is_sized(function, promise)) if promise else 0
     return (
-        f'  wrong |= judge::cases("{function.name}", {{{", ".join(blocks)}}},'
-        f" {whole}, [](judge::Case& judge_case, dim3 grid, dim3 block) {{\n"
-        f"    (void)grid, (void)block;\n{body}\n  }});\n"
+        f'  wrong |= judge::cases("{function.name}", {{{", ".join(blocks)}}}, {whole}, {promised},'
+        f" [](judge::Case& judge_case, dim3 gridDim, dim3 blockDim) {{\n"
+        f"    (void)gridDim, (void)blockDim;\n{body}\n  }});\n"
     )
+
+
+def _arguments(function, promise: Promise) -> list[str]:
+    """C++ that invents the arguments, as they are promised: numbers first, because arrays are as large as they say."""
+    numbers, arrays, first = [], [], ""
+    for number, one in enumerate(function.parameters):
+        name, kind = one.name or f"argument{number}", f"judge::parameter<{number}, F>::type"
+        made = f"judge_case.argument<{kind}>()"
+        if one.name in promise.size:
+            made = f"judge_case.sized<{kind}>({promise.size[one.name]})"
+        line = f"    [[maybe_unused]] auto {name} = {made};"
+        if "*" in one.type:
+            arrays.append(line)
+            continue
+        numbers.append(line)
+        is_count = WHOLE.search(one.type) and "bool" not in one.type
+        first = first or (name if is_count else "")
+    met = []
+    if promise.requires:
+        covers = [f"judge::covers(gridDim, blockDim, {first});"] if first else []
+        lines = [*promise.adjusted(), *covers, *promise.adjusted()]
+        met = [*(f"    {line}" for line in lines), f"    if (!({promise.met()})) return false;"]
+    return [*numbers, *met, *arrays]
 
 
 def _template_arguments(head: str) -> str:
@@ -77,13 +126,16 @@ def _extents(function, text: str) -> list[str]:
     return [re.sub(r"\s*\+\s*\d+\s*$", "", one).strip() for one in extents]
 
 
-def _blocks(function, text: str) -> list[tuple[str, str]]:
+def _blocks(function, text: str, promise: Promise) -> list[tuple[str, str]]:
     """How many threads a block may have along x and y: the likeliest first.
 
-    What is found in one alone may be the fault of that block.
+    What is found in one alone may be the fault of that block. None is larger than __launch_bounds__ says.
     """
     extents, body = _extents(function, text), text[function.body : function.end]
     bounds = BOUNDS.search(text[function.head : function.at])
+    own = promise.block("x") or next((m[1] for m in ASKED.finditer(body)), "")
+    if own or promise.block("y"):
+        return [(own or "1", promise.block("y") or "1")]
     if f"{THREAD}.y" in body:
         likely = [(extents[-1], extents[0])] if len(extents) > 1 and extents[0] == extents[-1] else []
         steps = re.findall(r"\+=\s*(\w+)", body)
@@ -93,7 +145,8 @@ def _blocks(function, text: str) -> list[tuple[str, str]]:
         likely = [(bounds[1], "1")] if bounds else []
         likely += [(extents[0], "1")] if len(extents) == 1 and CONSTANT.fullmatch(extents[0]) else []
         likely += [(str(THREADS), "1"), ("128", "1"), ("256", "1")]
-    return list(dict.fromkeys(likely))[:BLOCKS]
+    likely = list(dict.fromkeys(likely))[:BLOCKS]
+    return [(f"judge::most({x}, ({y}), {bounds[1]})", y) for x, y in likely] if bounds else likely
 
 
 def _launch(function, text: str, helpers: str) -> str:
@@ -108,5 +161,6 @@ def _launch(function, text: str, helpers: str) -> str:
         )
 
     shared = 16384 if re.search(r"extern\s[^;]*__shared__", text) else 0
-    block, grid = extents(THREAD, "block.x", "block.y"), extents(BLOCK, "grid.x", "grid.x")
+    block = extents(THREAD, "blockDim.x", "blockDim.y")
+    grid = extents(BLOCK, "gridDim.x", "gridDim.x")
     return f"::cuda_host::configure(dim3({grid}), dim3({block}), {shared}); "

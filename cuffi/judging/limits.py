@@ -11,11 +11,13 @@ import secrets
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Protocol
 
 from . import contained
 
@@ -34,6 +36,10 @@ class Limits:
     file_megabytes: int = 256
     processes: int = 200
     building: float = 60
+
+
+# Set by Ctrl-C: all runs end.
+interrupted = threading.Event()
 
 
 @dataclass
@@ -58,49 +64,75 @@ _GIVEN = re.compile(
     r"|PYTHON(PATH|HOME|HASHSEED|DONTWRITEBYTECODE|UNBUFFERED|WARNINGS|PYCACHEPREFIX)|TORCH_(HOME|EXTENSIONS_DIR|CUDA_ARCH_LIST)"
     r"|CUFFI_CACHE|CAFFE_RACES_MEGABYTES|ARCH|HOST_ARCH|BUILD|CORE"
 )
+# How the sanitizers of programs behave.
+SANITIZERS = {
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+    "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0:allocator_may_return_null=1"
+    ":alloc_dealloc_mismatch=0:new_delete_type_mismatch=0:redzone=512",  # an index may be far off
+}
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
 
-def _limited(limits: Limits, rules: int | None):
-    def apply():
-        # A process between the judge and its program. Linux gives it each orphan that the program leaves, of any
-        # session. It ends them all if the program has ended, if the judge says so, and if the judge is killed. A
-        # program that kills its parent does not kill the judge.
-        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
-        _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
-        if program := os.fork():
-            signal.signal(signal.SIGTERM, lambda *_: os.kill(program, signal.SIGKILL))
-            os.closerange(3, 1 << 16)  # Popen waits for the end of one of them
-            number = os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            _end_children(program)
-            if number < 0:
-                signal.signal(-number, signal.SIG_DFL) if -number != signal.SIGKILL else None
-                os.kill(os.getpid(), -number)
-            os._exit(number)
-        os.setpgid(0, 0)
-        contained.enter(rules)
-        _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
-        most = int(limits.seconds) + 1
-        resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file_megabytes << 20, limits.file_megabytes << 20))
-
-    return apply
+def take_orphans():
+    """Linux gives this process each orphan that its children leave, of any session."""
+    _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def _end_children(group: int):
-    """Kill this group of processes, then the children of this process, and theirs, which become its own."""
+def enter(limits: Limits, rules: int | None, report: int | None = None):
+    """Make of this process, which was forked for it, one between the judge and a program. Returns in the program.
+
+    The process between gets each orphan that the program leaves. It ends them all if the program has ended, if the
+    judge says so, and if the judge is killed. A program that kills its parent does not kill the judge.
+
+    Args:
+        report: a file that gets the program's status. Without, it is that of the process between.
+    """
+    take_orphans()
+    _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
+    if program := os.fork():
+        signal.signal(signal.SIGTERM, lambda *_: os.kill(program, signal.SIGKILL))
+        os.closerange(3, report or 3)  # Popen waits for the end of one of them
+        os.closerange((report or 2) + 1, 1 << 16)
+        number = os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        end_children(program)
+        if report:
+            with contextlib.suppress(OSError):
+                os.write(report, b"%d\n" % number)
+        elif number < 0:
+            signal.signal(-number, signal.SIG_DFL) if -number != signal.SIGKILL else None
+            os.kill(os.getpid(), -number)
+        os._exit(number if number >= 0 else 1)
+    os.setpgid(0, 0)
+    contained.enter(rules)
+    _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+    most = int(limits.seconds) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file_megabytes << 20, limits.file_megabytes << 20))
+
+
+def end_children(group: int = 0, keep: Collection[int] = ()):
+    """Kill this group of processes, then the children of this process but those to keep, and theirs, which become
+    its own.
+    """
     end = time.monotonic() + END_SECONDS
     with contextlib.suppress(ChildProcessError):
         while time.monotonic() < end:
-            while os.waitpid(-1, os.WNOHANG)[0]:
+            while not keep and os.waitpid(-1, os.WNOHANG)[0]:  # an error if there is no child any more
                 pass
-            _kill(os.killpg, group)
-            for process, parent in _parents().items():
-                if parent == os.getpid():
-                    _kill(os.kill, process)
+            if group:
+                _kill(os.killpg, group)
+            own = [
+                child for child, parent in _parents().items() if parent == os.getpid() and child not in keep
+            ]
+            if keep and not own:
+                return
+            for child in own:
+                _kill(os.kill, child)
+                if keep:
+                    os.waitpid(child, os.WNOHANG)
 
 
 def _kill(call, number: int):
@@ -113,8 +145,59 @@ def given(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if _GIVEN.fullmatch(name)}
 
 
+class Starts(Protocol):
+    """What starts a run: `words` are the program and its arguments. `rules`: of contained.py."""
+
+    def __call__(
+        self,
+        words: list[str],
+        environment: Mapping[str, str],
+        output: IO,
+        errors: IO,
+        within: Limits,
+        rules: int | None,
+        /,
+    ) -> Process: ...
+
+
+class Process(Protocol):
+    """A run, as subprocess.Popen is one."""
+
+    pid: int
+    returncode: int | None
+
+    def wait(self, timeout: float | None = None) -> int: ...
+    def terminate(self) -> None: ...
+    def kill(self) -> None: ...
+
+
+def _program(
+    words: list[str],
+    environment: Mapping[str, str],
+    output: IO,
+    errors: IO,
+    within: Limits,
+    rules: int | None,
+) -> Process:
+    return subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=errors,
+        env=environment,
+        start_new_session=True,
+        preexec_fn=lambda: enter(within, rules),
+    )
+
+
 def run(
-    program: Path, arguments: list[str], limits: Limits, folder: Path, more: tuple[Path, ...] = (), **settings
+    program: Path | str,
+    arguments: list[str],
+    limits: Limits,
+    folder: Path,
+    more: tuple[Path, ...] = (),
+    starts: Starts = _program,
+    **settings,
 ) -> Ran:
     """Run a program in the current folder. All processes that it starts end with it.
 
@@ -125,25 +208,12 @@ def run(
     mark = secrets.token_hex(8)
     with tempfile.TemporaryDirectory(dir=folder) as place:
         log, out, err = (Path(place, name) for name in ("races", "out", "err"))
-        environment = given(os.environ) | {
-            "CAFFE_JUDGE": mark,
-            "CAFFE_RACES": str(log),
-            "UBSAN_OPTIONS": "print_stacktrace=1",
-            "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0:allocator_may_return_null=1"
-            ":alloc_dealloc_mismatch=0:new_delete_type_mismatch=0:redzone=512",  # an index may be far off
-            **settings,
-        }
+        environment = (
+            given(os.environ) | {"CAFFE_JUDGE": mark, "CAFFE_RACES": str(log)} | SANITIZERS | settings
+        )
         allowed = contained.changeable(Path(place), more)
         with open(out, "wb") as output, open(err, "wb") as errors, contained.ruleset(allowed) as rules:
-            process = subprocess.Popen(
-                [str(program), *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=errors,
-                env=environment,
-                start_new_session=True,
-                preexec_fn=_limited(limits, rules),
-            )
+            process = starts([str(program), *arguments], environment, output, errors, limits, rules)
             stopped = _waited(process, limits)
             status = process.returncode
             if status == -signal.SIGKILL:  # maybe the process between was killed, and its children live
@@ -155,7 +225,7 @@ def run(
         return Ran(None if stopped else status, *texts, stopped)
 
 
-def _waited(process: subprocess.Popen, limits: Limits) -> str:
+def _waited(process: Process, limits: Limits) -> str:
     """Wait for the end, or end it at a limit. Returns the limit."""
     stopped = _watched(process, limits)
     if stopped:
@@ -176,10 +246,10 @@ def _end_marked(mark: str):
                 _kill(os.kill, int(file.parent.name))
 
 
-def _watched(process: subprocess.Popen, limits: Limits) -> str:
+def _watched(process: Process, limits: Limits) -> str:
     """Wait for the end of a process. Returns "", or the limit that it reached."""
     end, looked, before = time.monotonic() + limits.seconds, time.monotonic(), _threads()
-    while (left := end - time.monotonic()) > 0:
+    while (left := end - time.monotonic()) > 0 and not interrupted.is_set():
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(min(left, WATCH_SECONDS / 10))
             return ""
@@ -191,7 +261,7 @@ def _watched(process: subprocess.Popen, limits: Limits) -> str:
             return "processes"
         if size > limits.megabytes << 20:
             return "memory"
-    return "time"
+    return "interruption" if interrupted.is_set() else "time"
 
 
 def _threads() -> int:

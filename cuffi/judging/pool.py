@@ -77,6 +77,7 @@ class Pool:
         self.jobs, self.options, self.seconds = jobs, list(options), seconds
         self._own = threading.local()
         self._judges: list[Judge] = []
+        self._is_over = False
 
     def _judge(self) -> Judge:
         """This thread's own."""
@@ -90,13 +91,14 @@ class Pool:
         """The answer to one request, or what has become of its judges."""
         why = ""
         for _ in range(TRIES):
+            if self._is_over:  # nobody waits for the answer
+                break
             judge = self._judge()
             try:
                 return judge.ask(request, self.seconds)
             except Lost as error:
                 why = str(error)
                 judge.end()
-                self._judges.remove(judge)
                 self._own.judge = None
         text = f"{TRIES} judges of it were lost; the last one {why}"
         finding = {"kind": "incomplete", "text": text, "place": "", "kernel": "", "is_warning": False}
@@ -120,9 +122,10 @@ class Pool:
                 while waiting:
                     yield waiting.pop(0).result()
             finally:
+                self._is_over = True
                 for one in waiting:
                     one.cancel()
-                for judge in list(self._judges):
+                for judge in self._judges:
                     judge.end()
 
 

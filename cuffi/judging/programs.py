@@ -7,9 +7,10 @@ import hashlib
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,8 +18,9 @@ from ..loading import private, toolkit
 from ..loading.headers import Project
 from . import kept
 from .findings import Finding, difference, of_run
-from .harness import harness
+from .harness import harness, is_sized, promise_of
 from .limits import Limits, Ran, run
+from .promises import Refused
 from .rewriters import HostRewriter, Unit, cxx, read, rewrite_unit
 
 # races: the finder, unoptimised, because an optimiser removes accesses whose value nobody uses.
@@ -66,6 +68,7 @@ class Unbuilt:
     folders: list[str]
     kernels: list[str]
     has_main: bool
+    is_sized: bool = False  # the sizes of all arrays of its kernels are promised
     takes_arguments: bool = False  # or reads what is typed
     not_watched: list[str] = field(default_factory=list)
     lines: list[tuple[str, int, int, str]] = field(
@@ -73,8 +76,11 @@ class Unbuilt:
     )  # of kernels: file, first, last, name
 
 
-def rewritten(files: list[Path], options: Sequence[str] = ()) -> Unbuilt:
+def rewritten(files: list[Path], options: Sequence[str] = (), promises: Mapping | None = None) -> Unbuilt:
     """The C++ texts of CUDA files, and of the headers of their project that they include.
+
+    Args:
+        promises: of functions that get invented arguments (promises.py).
 
     Raises:
         NotBuilt: the host cannot run the code, or there is nothing to run.
@@ -121,7 +127,12 @@ def rewritten(files: list[Path], options: Sequence[str] = ()) -> Unbuilt:
     if not made.has_main:
         if not made.kernels:
             raise NotBuilt("no-kernel", [f"{files[0]}: no kernel and no main()"])
-        made.texts[made.sources[0]] += harness(units[0])
+        try:
+            made.texts[made.sources[0]] += harness(units[0], promises)
+        except Refused as error:
+            raise NotBuilt("not-built", [f"{files[0]}: {error}"]) from None
+        own = [f for f in units[0].main.functions if f.is_kernel and not f.scope]
+        made.is_sized = all(is_sized(f, promise_of(f, units[0].main.text, promises)) for f in own)
     made.folders = list(dict.fromkeys(made.folders))
     return made
 
@@ -137,16 +148,27 @@ class Program:
 
     more_seconds = 3.0  # of a run that is not the first
 
-    def __init__(self, files: list[Path], arguments: list[str], options: list[str], reference: Path | None):
+    def __init__(
+        self,
+        files: list[Path],
+        arguments: list[str],
+        options: list[str],
+        reference: Path | None,
+        promises: Mapping | None = None,
+    ):
         self.files, self.arguments, self.options, self.reference = files, arguments, options, reference
-        self.unbuilt = rewritten(files, options)
+        self.unbuilt = rewritten(files, options, promises)
         self.kernels, self.built = self.unbuilt.kernels, dict[str, Path]()
         self.is_invented = not self.unbuilt.has_main  # what its kernels get
-        self.not_judged = self.unbuilt.not_watched + ([UNBOUNDED] if self.is_invented else [])
+        self.not_judged = self.unbuilt.not_watched + (
+            [UNBOUNDED] if self.is_invented and not self.unbuilt.is_sized else []
+        )
         if reference and not self.unbuilt.has_main:
             raise NotBuilt("incomplete", [f"{files[0]}: --reference needs a main() that prints"])
 
     def run(self, mode: str, folder: Path, limits: Limits, **settings) -> Ran:
+        if not self.is_invented:  # all memory of its kernels is made in the program
+            settings["CAFFE_JUDGE_HOST"] = "1"
         if mode not in self.built:
             self.built[mode] = program(self.unbuilt, self.files, mode, folder / mode, self.options, limits)
         return run(self.built[mode], self.arguments, limits, folder, **settings)
@@ -228,6 +250,9 @@ def call(command: list, limits: Limits | None = None, folder: Path | None = None
         NotBuilt: its first errors, or the limit that it reached.
     """
     words = [str(word) for word in command]
+    if not shutil.which(words[0]):
+        text = f"there is no {words[0]}, which builds the judged program: install g++, or name a C++ compiler in CXX"
+        raise NotBuilt("not-built", [text])
     if limits and folder:
         within = replace(limits, seconds=limits.building, file_megabytes=1 << 12)
         done = run(Path(words[0]), words[1:], within, folder, (folder,))

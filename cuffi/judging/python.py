@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import re
@@ -17,8 +18,9 @@ from pathlib import Path
 from ..loading import private
 from . import kept
 from .findings import Finding, of_run
-from .limits import OWN, Limits, Ran, given, run
+from .limits import OWN, SANITIZERS, Limits, Ran, given, run
 from .programs import NotBuilt, compiler, prepared_name
+from .worker import Again
 
 CANDIDATE, COMPARE = "cuffi.judging.candidate", "cuffi.judging.compare"
 SAID = re.compile(OWN + r" (\S+): (.*)")
@@ -31,7 +33,10 @@ FIRST = """from torch.utils.cpp_extension import load_inline
 text = "__global__ void k(int* x) { *x = 1; }\\nint f() { k<<<1, 1>>>(nullptr); return 1; }"
 load_inline("first", "int f();", text, functions=["f"])
 """
+# What loading/run_make.py says if make, a compiler or a package is missing.
+ABSENT = re.compile(r"Error: load: (there is no '[^\n]*|building a layer needs Python packages[^\n]*)")
 KEPT_CACHES = 50
+CORE = re.compile(r"core-[0-9a-f]{16}$")
 MEANT = {
     "different": "different-result",
     "early": "wrong-status",
@@ -67,12 +72,11 @@ class Script:
                 Path(tempfile.mkdtemp(prefix="results-", dir=folder)),
             )
             words, changes = [str(self.file), str(inputs), str(results)], [*changes, results]
-            self._results = (results, limits)
+            if mode != "races":  # those may still run when the others' results are compared
+                self._results = (results, limits)
         settings |= environment(mode) | {"CUFFI_CACHE": str(changes[0])}
         within = replace(limits, seconds=limits.seconds + BUILDING)
-        return run(
-            Path(sys.executable), ["-m", CANDIDATE, *words], within, folder, tuple(changes), **settings
-        )
+        return run(CANDIDATE, words, within, folder, tuple(changes), worker_of(mode).start, **settings)
 
     def _inputs(self, folder: Path, limits: Limits) -> Path:
         """What the reference gives to both models, written once."""
@@ -97,9 +101,10 @@ class Script:
         return SAID.findall(done.errors)
 
     def _compares(self, what: str, place: Path, limits: Limits, changes: tuple[Path, ...] = ()) -> Ran:
-        words = ["-m", COMPARE, what, str(self.reference), str(place)]
+        words = [what, str(self.reference), str(place)]
         within = replace(limits, seconds=limits.seconds + BUILDING)
-        return run(Path(sys.executable), words, within, place.parent, changes, **environment("plain"))
+        starts = worker_of("plain").start
+        return run(COMPARE, words, within, place.parent, changes, starts, **environment("plain"))
 
     def _cache(self, mode: str) -> Path:
         """The cache of this file, which begins as a copy of one that has what each file needs."""
@@ -108,7 +113,7 @@ class Script:
         own = private.make_private(kept.folder() / "candidates") / f"{first.name}-{words}"
         if not own.exists():
             with tempfile.TemporaryDirectory(dir=own.parent, prefix=".") as partial:
-                shutil.copytree(first / "cache", Path(partial, "cache"), symlinks=True)
+                _copied(first / "cache", Path(partial, "cache"))
                 with contextlib.suppress(OSError):  # another process was faster
                     Path(partial, "cache").rename(own)
         os.utime(own)
@@ -123,6 +128,8 @@ class Script:
             lines = ran.errors.strip().splitlines()
             errors = [line for line in lines if re.search(r"\berror: |undefined reference", line)]
             return [Finding("not-built", line) for line in (errors or lines)[:3]]
+        if absent := ABSENT.search(ran.errors):
+            return [Finding("not-built", absent[1])]
         return of_run(ran, [str(self.file), *copies], seconds)
 
     def result(self, ran: Ran) -> list[Finding]:
@@ -152,6 +159,8 @@ class Script:
                 own = f"{self.file}:{before + int(number)}"
                 one.text = one.text.replace(place, own)
                 one.place = own if one.place == place else one.place
+                for access in one.accesses:
+                    access["place"] = own if access["place"] == place else access["place"]
         return one
 
 
@@ -169,10 +178,34 @@ def environment(mode: str) -> dict[str, str]:
         "NVCC": "",
     }
     if mode == "memory":  # Python itself must have AddressSanitizer's library, from the start
-        asked = [[*compiler(), f"-print-file-name={name}"] for name in PRELOADED]
-        paths = [subprocess.run(one, capture_output=True, text=True).stdout.strip() for one in asked]
-        settings["LD_PRELOAD"] = " ".join(paths)
+        settings["LD_PRELOAD"] = _preloaded()
     return settings
+
+
+@functools.cache
+def _preloaded() -> str:
+    asked = [[*compiler(), f"-print-file-name={name}"] for name in PRELOADED]
+    return " ".join(subprocess.run(one, capture_output=True, text=True).stdout.strip() for one in asked)
+
+
+@functools.cache
+def worker_of(mode: str) -> Again:
+    """The worker that all runs of this mode have. Only AddressSanitizer's needs one of its own."""
+    if mode not in ("memory", "plain"):
+        return worker_of("plain")
+    own = {"SANITIZE": ""}  # a run's
+    return Again(given(os.environ) | SANITIZERS | environment(mode) | own)
+
+
+def _copied(cache: Path, to: Path):
+    """A copy of the cache that all begin with. The toolkit's own objects are links: no candidate can change them."""
+    shutil.copytree(
+        cache, to, symlinks=True, ignore=lambda _, names: [name for name in names if CORE.match(name)]
+    )
+    for core in cache.glob("core-*"):
+        made = private.make_private(to / core.name)
+        for part in core.iterdir():
+            (made / part.name).symlink_to(part) if part.is_dir() else shutil.copy2(part, made / part.name)
 
 
 _FIRST = threading.Lock()

@@ -9,7 +9,7 @@ from ..loading import toolkit
 
 sys.path.insert(0, str(toolkit.root()))  # before a folder of yours that is called tools
 
-from tools.cases.races import LaneRead, Mistake, Race, parse
+from tools.cases.races import LaneRead, Mistake, OfHost, Race, parse
 from tools.cuda.analysis import Unit
 from tools.cuda.names import BLOCK, THREAD
 from tools.cuda.rewrite import rewrite_unit
@@ -25,6 +25,7 @@ __all__ = [
     "HostRewriter",
     "LaneRead",
     "Mistake",
+    "OfHost",
     "Race",
     "Unit",
     "cxx",

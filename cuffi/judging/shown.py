@@ -7,18 +7,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from .findings import CLASSES, NO_VERDICT, line_at
+from .remedies import USUAL
 
-# One line for each class that has a usual remedy.
-REMEDIES = {
-    "race": "Put an atomic, or a barrier, between the two accesses.",
-    "bounds": "Guard the access: if (i < n).",
-    "null": "Check what cudaMalloc returned, and the order of the arguments.",
-    "lane": "Name all lanes that call, and no other, in the mask.",
-    "unset": "Write the memory first: cudaMemset, or a barrier after the write.",
-    "barrier": "Move the barrier out of the condition.",
-    "launch": "Ask for cudaGetLastError() after the launch.",
-    "not-the-kernel": "Return what the kernel wrote.",
-}
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -26,7 +16,7 @@ def shown(said: dict) -> str:
     """The answer as text."""
     allowed = ", a warning" if said["findings"] and not said["status"] else ""
     lines = [f"{said['files'][0] if said['files'] else '?'}: {said['verdict']}{allowed}"]
-    lines += [f"  {one['kind']}: {one['text']}" + _at(one) for one in said["findings"]]
+    lines += [f"  {one['kind']}: {one['text']}" + _at(one) + _remedy(one) for one in said["findings"]]
     lines += [f"  not run: {why}" for why in said["not_run"]]
     ran = ", ".join(said["ran"]) or "no kernel"
     return "\n".join([*lines, f"  ran: {ran}; {said['seconds']} s"])
@@ -34,6 +24,10 @@ def shown(said: dict) -> str:
 
 def _at(one: dict) -> str:
     return f"\n    {one['place']}" if one["place"] and one["place"] not in one["text"] else ""
+
+
+def _remedy(one: dict) -> str:
+    return f"\n    remedy: {one['remedy']}" if one.get("remedy") else ""
 
 
 def for_github(said: dict) -> str:
@@ -55,9 +49,9 @@ def level(one: dict, status: int) -> str:
     return "error" if status == 1 and not one["is_warning"] and one["kind"] not in NO_VERDICT else "warning"
 
 
-def place_of(one: dict, said: dict) -> tuple[str, int, int]:
+def place_of(place: str, said: dict) -> tuple[str, int, int]:
     """The file, relative to where we are if it lies below, the line and the column of its first word; 1 if unknown."""
-    file, _, number = one["place"].rpartition(":")
+    file, _, number = place.rpartition(":")
     line = int(number) if number.isdigit() else 1
     file = file if number.isdigit() else (said["files"] or ["?"])[0]
     column = 1
@@ -73,7 +67,7 @@ def lines(said: dict) -> str:
     """A line for each finding, as compilers write them: file:line:column: error: text [class]."""
     rows = []
     for one in said["findings"]:
-        file, line, column = place_of(one, said)
+        file, line, column = place_of(one["place"], said)
         text = one["text"].partition("\n")[0]
         rows.append(f"{file}:{line}:{column}: {level(one, said['status'])}: {text} [{one['kind']}]")
     return "\n".join(rows)
@@ -83,7 +77,7 @@ def sarif(all_said: list[dict]) -> dict:
     """The findings of judgements as one run of SARIF 2.1.0, which GitHub's code scanning takes."""
     rules = [
         {"id": kind, "shortDescription": {"text": kind}}
-        | ({"help": {"text": REMEDIES[kind]}} if kind in REMEDIES else {})
+        | ({"help": {"text": USUAL[kind]}} if kind in USUAL else {})
         for kind in CLASSES
     ]
     results = [_result(one, said) for said in all_said for one in said["findings"]]
@@ -92,15 +86,30 @@ def sarif(all_said: list[dict]) -> dict:
 
 
 def _result(one: dict, said: dict) -> dict:
-    file, line, column = place_of(one, said)
-    region: dict = {"startLine": line, "startColumn": column}
-    if text := line_at(one["place"]):
-        region["snippet"] = {"text": text}
-    uri = quote(file) if not Path(file).is_absolute() else Path(file).as_uri()
-    return {
+    made = {
         "ruleId": one["kind"],
         "ruleIndex": CLASSES.index(one["kind"]),
         "level": level(one, said["status"]),
         "message": {"text": one["text"]},
-        "locations": [{"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}],
+        "locations": [_location(one["place"], said)],
     }
+    if accesses := one.get("accesses"):
+        made["relatedLocations"] = [
+            _location(its["place"], said)
+            | {
+                "message": {
+                    "text": f"thread {its['thread']} of block {its['block']}" if "thread" in its else "here"
+                }
+            }
+            for its in accesses
+        ]
+    return made
+
+
+def _location(place: str, said: dict) -> dict:
+    file, line, column = place_of(place, said)
+    region: dict = {"startLine": line, "startColumn": column}
+    if text := line_at(place):
+        region["snippet"] = {"text": text}
+    uri = quote(file) if not Path(file).is_absolute() else Path(file).as_uri()
+    return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}

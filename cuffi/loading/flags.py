@@ -71,6 +71,14 @@ class Flags:
             *["-fopenmp"] * self.openmp,
         ]
 
+    def definitions(self) -> bytes:
+        """The macros as a header has them."""
+        found = []
+        for word in self.macros:
+            name, sign, value = word[2:].partition("=")
+            found.append(f"#undef {name}" if word[1] == "U" else f"#define {name} {value if sign else 1}")
+        return "".join(f"{line}\n" for line in found).encode()
+
     def for_linker(self) -> list[str]:
         return [*self.libraries, *["-fopenmp"] * self.openmp]
 

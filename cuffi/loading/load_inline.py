@@ -14,6 +14,7 @@ from ..base.providers import providers
 from ..runtime import CaffeTypeError, CaffeValueError
 from . import kernel_build, races, toolkit
 from .cache import Entry
+from .flags import Flags
 from .headers import FOLDERS, Gathered, with_headers
 from .loaded import imported
 from .recipe import Recipe, architectures_for, check_name, settings_for
@@ -50,6 +51,7 @@ def load_inline(
     macros: Mapping[str, object] | None = None,
     include_dirs: Sequence[str | os.PathLike] = (),
     sources: Sequence[str | os.PathLike] = (),
+    flags: Sequence[str] = (),
     **of_torch,
 ) -> ModuleType:
     """Build a string or a file of CUDA and import it. If the cache has the build, no compiler starts.
@@ -76,6 +78,8 @@ def load_inline(
         macros: what the project's makefile defines by -D, by name: {"ARRAY_SIZE": 4, "FAST": ""}.
         include_dirs: the folders that the project's makefile gives by -I, for the file of a path.
         sources: other .cu files of its project, with functions that it calls and variables that it names.
+        flags: options of the project's makefile: -std=c++20, -D and -I count, those of GPUs, optimisation and warnings
+            do not. One that nobody knows here is an error.
 
     Returns:
         A module with the functions, and `layer`, the Layer for `operator`. Pass tensors for C's pointers; `dtype` and
@@ -94,8 +98,8 @@ def load_inline(
     """
     if functions is not None or of_torch or (isinstance(cuda_source, str) and OF_TORCH.search(cuda_source)):
         (cpp_extension,) = providers("torch_extensions")
-        if instances is not None or macros is not None or include_dirs or sources:
-            own = "instances, macros, include_dirs, sources"
+        if instances is not None or macros is not None or include_dirs or sources or flags:
+            own = "instances, macros, include_dirs, sources, flags"
             raise CaffeTypeError(f"load_inline: {own}: for kernels alone, not for an extension of torch")
         races.refuse_extension("load_inline", sanitize)
         names = ("cpp_sources", "cuda_sources")
@@ -106,7 +110,11 @@ def load_inline(
         }
         return cpp_extension.load_inline(name, **(given | of_torch), arch=arch, backends=backends)
     _check(name, cuda_source, declarations)
-    defined = _defined(macros)
+    asked = _flags(flags)
+    defined, include_dirs = (
+        _defined(macros) + asked.definitions(),
+        [*_paths("include_dirs", include_dirs), *asked.folders],
+    )
     given, shown_as = _read(name, cuda_source, include_dirs, sources, defined)
     sanitized, backends = races.settings_of("load_inline", sanitize, backends)
     lean = not sources and instances is None and not OF_CPP.search(given.text + defined)
@@ -116,6 +124,8 @@ def load_inline(
     )
     if instances is not None:
         inline.list_instances(instances)
+    if asked.standard > "17":
+        inline.files[PurePosixPath("cxx_standard")] = asked.standard.encode()
     recipe, entry = inline.built(arch, backends, sanitized, has_others=bool(sources))
     if declarations is None:
         for line in (entry.folder / "left_out").read_text().splitlines():
@@ -156,6 +166,7 @@ class _Inline:
         """The recipe, and its cache entry. Where NVRTC cannot build it, nvcc does."""
         has_gpu = bool(architectures_for(arch))
         alone = self.declarations is None and not has_others and not sanitized
+        alone = alone and PurePosixPath("cxx_standard") not in self.files
         if not (alone and kernel_build.compiles(backends, has_gpu)):
             recipe = self._recipe(*settings_for("load_inline", arch, backends, sanitized))
             return recipe, recipe.built()
@@ -244,6 +255,19 @@ def _defined(macros) -> bytes:
             f'load_inline: macros: expected values by name, such as {{"SIZE": 4}}, got {macros!r}'[:300]
         )
     return "".join(f"#define {name} {value}\n" for name, value in given.items()).encode()
+
+
+def _flags(given) -> Flags:
+    try:
+        asked = Flags(given)
+    except ValueError as error:
+        raise CaffeValueError(f"load_inline: flags: {error}") from None
+    if asked.openmp or asked.libraries:
+        other = "-fopenmp" if asked.openmp else asked.libraries[0]
+        raise CaffeValueError(
+            f"load_inline: flags: {other} is for host code, and kernels alone are built: leave it out"
+        )
+    return asked
 
 
 def _listed(instances) -> bytes:

@@ -137,6 +137,10 @@ class TorchExtension:
             + ["-fopenmp"] * ("-fopenmp" in self.cxx),
         }  # fmt: skip
 
+    def _begins_with_torch(self, source: str) -> bool:
+        """Do the options include a header of torch's in front of it, as those of load_inline do?"""
+        return any(w.startswith("torch/") for w in (self.nvcc if source.endswith(KERNELS) else self.cxx))
+
     def _make(
         self, entry: Entry, job: dict, files: dict, declared: str, settings: dict, progress, lock
     ) -> None:
@@ -148,7 +152,11 @@ class TorchExtension:
         above = os.path.commonpath([os.path.dirname(f) for f in files])
         contents = {str(f): beside(f, content, self.folders, files) for f, content in files.items()}
         reached = {str(s): with_included([s], self.folders).values() for s in self.sources}
-        first = [source for source, texts in reached.items() if any(map(OF_TORCH.search, texts))]
+        first = [
+            s
+            for s, texts in reached.items()
+            if self._begins_with_torch(s) or any(map(OF_TORCH.search, texts))
+        ]
         job = job | {"declared": str(entry.for_make(place)), "first": first}
         try:
             copies.build(entry, job, contents, above, settings, progress, lock)

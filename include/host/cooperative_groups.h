@@ -55,24 +55,24 @@ class lane_group {
     return __builtin_popcount(mask_ & ((1u << cuda_host::lane()) - 1));
   }
   template <typename T>
-  __forceinline__ T shfl(T value, int rank) const {
+  __forceinline__ T shfl(T value, cuda_host::Int rank) const {
     return from(value, static_cast<unsigned int>(rank) % size());
   }
   template <typename T>
-  __forceinline__ T shfl_down(T value, unsigned int by) const {
+  __forceinline__ T shfl_down(T value, cuda_host::UInt by) const {
     return from(value, thread_rank() + by);
   }
   template <typename T>
-  __forceinline__ T shfl_up(T value, unsigned int by) const {
+  __forceinline__ T shfl_up(T value, cuda_host::UInt by) const {
     return from(value, by > thread_rank() ? thread_rank() : thread_rank() - by);
   }
   template <typename T>
-  __forceinline__ T shfl_xor(T value, unsigned int by) const {
+  __forceinline__ T shfl_xor(T value, cuda_host::UInt by) const {
     return from(value, thread_rank() ^ by);
   }
-  __forceinline__ int any(int is) const { return __any_sync(mask_, is); }
-  __forceinline__ int all(int is) const { return __all_sync(mask_, is); }
-  __forceinline__ unsigned int ballot(int is) const { return packed(__ballot_sync(mask_, is)); }
+  __forceinline__ int any(cuda_host::Int is) const { return __any_sync(mask_, is); }
+  __forceinline__ int all(cuda_host::Int is) const { return __all_sync(mask_, is); }
+  __forceinline__ unsigned int ballot(cuda_host::Int is) const { return packed(__ballot_sync(mask_, is)); }
   template <typename T>
   __forceinline__ unsigned int match_any(T value) const {
     return packed(__match_any_sync(mask_, value));
@@ -140,7 +140,7 @@ class coalesced_group : public lane_group {
   __forceinline__ unsigned int meta_group_size() const { return groups_; }
   // As on a GPU, a number that the group does not have is lane 31, which may take no part.
   template <typename T>
-  __forceinline__ T shfl(T value, int rank) const {
+  __forceinline__ T shfl(T value, cuda_host::Int rank) const {
     return from_lane(value, static_cast<unsigned int>(rank) < size() ? lane_of(rank) : 31);
   }
 

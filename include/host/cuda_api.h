@@ -100,6 +100,8 @@ cudaError_t refused(cudaError_t error);  // which becomes the last error
 // Memory of the host's, or of a GPU's. To free what is not there, or no longer, is an error, as in CUDA.
 enum MemoryKind { kDeviceMemory, kHostMemory, kManagedMemory };
 void* make_memory(size_t bytes, MemoryKind kind);
+void memory_known(const void* memory, size_t bytes,
+                  bool is_known);     // memory of the host's that kernels may use
 int memory_kind(const void* memory);  // a MemoryKind; -1 for memory that was not made so
 cudaError_t free_memory(void* memory, bool of_host);
 // End the kernel: this code is only for a GPU. `why` begins with its file and line.
@@ -108,6 +110,9 @@ cudaError_t free_memory(void* memory, bool of_host);
 void memory_made(const void* memory, size_t bytes);
 void memory_set(const void* memory, size_t bytes, const void* from = nullptr);
 void memory_freed(const void* memory);
+// The host waits for all that it has asked for; or asks for a copy to its own memory, and does not wait.
+void host_waits();
+void host_copies(const void* to, size_t bytes);
 // What kernels call as memcpy, memmove and memset: the compiler inserts no call to the race finder into these.
 void* memcpy_watched(void* to, const void* from, size_t bytes);
 void* memset_watched(void* to, int byte, size_t bytes);
@@ -115,6 +120,8 @@ void* memset_watched(void* to, int byte, size_t bytes);
 inline void memory_made(const void*, size_t) {}
 inline void memory_set(const void*, size_t, const void* = nullptr) {}
 inline void memory_freed(const void*) {}
+inline void host_waits() {}
+inline void host_copies(const void*, size_t) {}
 inline void* memcpy_watched(void* to, const void* from, size_t bytes) { return memmove(to, from, bytes); }
 inline void* memset_watched(void* to, int byte, size_t bytes) { return memset(to, byte, bytes); }
 #endif
@@ -158,10 +165,18 @@ inline const char* cudaGetErrorString(cudaError_t error) {
   return "unrecognized error code";
 }
 
-inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
-inline cudaError_t cudaThreadSynchronize() { return cudaSuccess; }
-inline cudaError_t cudaDeviceReset() { return cudaSuccess; }
-inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+// What the host calls and the race finder tells of: in the caller's own code, so that the place is the caller's line.
+#ifdef CAFFE_HOST_RACES
+#define CAFFE_HOST_CALLED inline __attribute__((always_inline))
+#else
+#define CAFFE_HOST_CALLED inline
+#endif
+CAFFE_HOST_CALLED cudaError_t cudaDeviceSynchronize() { return cuda_host::host_waits(), cudaSuccess; }
+CAFFE_HOST_CALLED cudaError_t cudaThreadSynchronize() { return cuda_host::host_waits(), cudaSuccess; }
+CAFFE_HOST_CALLED cudaError_t cudaDeviceReset() { return cuda_host::host_waits(), cudaSuccess; }
+CAFFE_HOST_CALLED cudaError_t cudaStreamSynchronize(cudaStream_t) {
+  return cuda_host::host_waits(), cudaSuccess;
+}
 enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
 inline cudaError_t cudaStreamCreate(cudaStream_t* stream) { return *stream = nullptr, cudaSuccess; }
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
@@ -183,7 +198,9 @@ inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t = nullptr) {
   clock_gettime(CLOCK_MONOTONIC, &now);
   return event->at = now.tv_sec * 1e3 + now.tv_nsec * 1e-6, cudaSuccess;
 }
-inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+CAFFE_HOST_CALLED cudaError_t cudaEventSynchronize(cudaEvent_t) {
+  return cuda_host::host_waits(), cudaSuccess;
+}
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned = 0) { return cudaSuccess; }
 inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   return *milliseconds = static_cast<float>(end->at - start->at), cudaSuccess;
@@ -279,16 +296,30 @@ inline cudaError_t cudaMalloc(T** pointer, size_t bytes) {
   if (*pointer) cuda_host::memory_made(*pointer, bytes);
   return *pointer ? cudaSuccess : cudaErrorMemoryAllocation;
 }
-inline cudaError_t cudaFree(void* pointer) { return cuda_host::free_memory(pointer, false); }
-inline cudaError_t cudaFreeHost(void* pointer) { return cuda_host::free_memory(pointer, true); }
+CAFFE_HOST_CALLED cudaError_t cudaFree(void* pointer) {
+  return cuda_host::host_waits(), cuda_host::free_memory(pointer, false);
+}
+CAFFE_HOST_CALLED cudaError_t cudaFreeHost(void* pointer) {
+  return cuda_host::host_waits(), cuda_host::free_memory(pointer, true);
+}
 
-inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind = cudaMemcpyDefault) {
+CAFFE_HOST_CALLED cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes,
+                                         cudaMemcpyKind kind = cudaMemcpyDefault) {
+  if (kind != cudaMemcpyDeviceToDevice) cuda_host::host_waits();
   cuda_host::memory_set(to, bytes, from);
   return memmove(to, from, bytes), cudaSuccess;
 }
-inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
-                                   cudaStream_t = nullptr) {
-  return cudaMemcpy(to, from, bytes, kind);
+namespace cuda_host {
+// Does an asynchronous copy of this kind write the host's memory?
+inline bool is_to_host(const void* to, const void* from, cudaMemcpyKind kind) {
+  if (kind != cudaMemcpyDefault) return kind == cudaMemcpyDeviceToHost;
+  return memory_kind(from) == kDeviceMemory && memory_kind(to) != kDeviceMemory;
+}
+}  // namespace cuda_host
+CAFFE_HOST_CALLED cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                                              cudaStream_t = nullptr) {
+  if (cuda_host::is_to_host(to, from, kind)) cuda_host::host_copies(to, bytes);
+  return cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice);
 }
 // Arguments of kernels; the host allocates none.
 struct cudaPitchedPtr {
@@ -305,18 +336,22 @@ inline cudaExtent make_cudaExtent(size_t width, size_t height, size_t depth) {
   return {width, height, depth};
 }
 
-inline cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
-                                size_t height, cudaMemcpyKind) {
+CAFFE_HOST_CALLED cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                                           size_t width, size_t height, cudaMemcpyKind kind) {
   if (width > to_pitch || width > from_pitch) return cudaErrorInvalidValue;
+  if (kind != cudaMemcpyDeviceToDevice) cuda_host::host_waits();
   for (size_t row = 0; row < height; ++row)
     cudaMemcpy(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch,
-               width);
+               width, cudaMemcpyDeviceToDevice);
   return cudaSuccess;
 }
-inline cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
-                                     size_t width, size_t height, cudaMemcpyKind kind,
-                                     cudaStream_t = nullptr) {
-  return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
+CAFFE_HOST_CALLED cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from,
+                                                size_t from_pitch, size_t width, size_t height,
+                                                cudaMemcpyKind kind, cudaStream_t = nullptr) {
+  if (cuda_host::is_to_host(to, from, kind))
+    for (size_t row = 0; row < height; ++row)
+      cuda_host::host_copies(static_cast<char*>(to) + row * to_pitch, width);
+  return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, cudaMemcpyDeviceToDevice);
 }
 
 // A variable of the device is one of the process.
@@ -329,8 +364,8 @@ inline cudaError_t cudaGetSymbolSize(size_t* bytes, const T&) {
   return *bytes = sizeof(T), cudaSuccess;
 }
 template <typename T>
-inline cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* from, size_t bytes, size_t offset = 0,
-                                      cudaMemcpyKind = cudaMemcpyHostToDevice) {
+CAFFE_HOST_CALLED cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* from, size_t bytes,
+                                                 size_t offset = 0, cudaMemcpyKind = cudaMemcpyHostToDevice) {
   if (offset > sizeof(T) || bytes > sizeof(T) - offset) return cudaErrorInvalidValue;
   void* to;
   cudaGetSymbolAddress(&to, symbol);
@@ -343,18 +378,22 @@ inline cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* from, si
   return cudaMemcpyToSymbol(symbol, from, bytes, offset, kind);
 }
 template <typename T>
-inline cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, size_t bytes, size_t offset = 0,
-                                        cudaMemcpyKind = cudaMemcpyDeviceToHost) {
+CAFFE_HOST_CALLED cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, size_t bytes, size_t offset = 0,
+                                                   cudaMemcpyKind = cudaMemcpyDeviceToHost) {
   if (offset > sizeof(T) || bytes > sizeof(T) - offset) return cudaErrorInvalidValue;
+  cuda_host::host_waits();
   void* from;
   cudaGetSymbolAddress(&from, symbol);
   return memmove(to, static_cast<const char*>(from) + offset, bytes), cudaSuccess;
 }
 template <typename T>
-inline cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, size_t bytes, size_t offset = 0,
-                                             cudaMemcpyKind kind = cudaMemcpyDeviceToHost,
-                                             cudaStream_t = nullptr) {
-  return cudaMemcpyFromSymbol(to, symbol, bytes, offset, kind);
+CAFFE_HOST_CALLED cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, size_t bytes,
+                                                        size_t offset = 0,
+                                                        cudaMemcpyKind kind = cudaMemcpyDeviceToHost,
+                                                        cudaStream_t = nullptr) {
+  const cudaError_t error = cudaMemcpyFromSymbol(to, symbol, bytes, offset, kind);
+  if (!error && cuda_host::is_to_host(to, &symbol, kind)) cuda_host::host_copies(to, bytes);
+  return error;
 }
 // A block of the most threads, and a grid for each core.
 template <typename Kernel>
@@ -367,7 +406,8 @@ template <typename Kernel>
 inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel, int, size_t) {
   return *blocks = 1, cudaSuccess;
 }
-inline cudaError_t cudaMemset(void* to, int byte, size_t bytes) {
+CAFFE_HOST_CALLED cudaError_t cudaMemset(void* to, int byte, size_t bytes) {
+  if (cuda_host::memory_kind(to) != cuda_host::kDeviceMemory) cuda_host::host_waits();
   cuda_host::memory_set(to, bytes);
   return memset(to, byte, bytes), cudaSuccess;
 }
@@ -429,12 +469,16 @@ template <typename T>
 inline cudaError_t cudaHostGetDevicePointer(T** device, void* host, unsigned) {
   return *device = static_cast<T*>(host), cudaSuccess;
 }
-inline cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
+inline cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned) {
+  return cuda_host::memory_known(memory, bytes, true), cudaSuccess;
+}
 // A thread has 512 KiB of stack (host_fibers.h). The heap of kernels is the process's.
 inline cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t bytes) {
   return limit == cudaLimitStackSize && bytes > 512 * 1024 ? cudaErrorInvalidValue : cudaSuccess;
 }
-inline cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
+inline cudaError_t cudaHostUnregister(void* memory) {
+  return cuda_host::memory_known(memory, 0, false), cudaSuccess;
+}
 template <typename T>
 inline cudaError_t cudaMallocAsync(T** pointer, size_t bytes, cudaStream_t) {
   return cudaMalloc(pointer, bytes);
@@ -455,8 +499,8 @@ inline cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, int) { r
 inline cudaError_t cudaMemGetInfo(size_t* left, size_t* total) {
   return *left = *total = size_t(8) << 30, cudaSuccess;
 }
-inline cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
-inline cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
+CAFFE_HOST_CALLED cudaError_t cudaEventQuery(cudaEvent_t) { return cuda_host::host_waits(), cudaSuccess; }
+CAFFE_HOST_CALLED cudaError_t cudaStreamQuery(cudaStream_t) { return cuda_host::host_waits(), cudaSuccess; }
 inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
   return cudaStreamCreate(stream);
 }
@@ -470,12 +514,12 @@ inline cudaError_t cudaFuncSetCacheConfig(Kernel, cudaFuncCache) {
 }
 inline cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { return *can = 0, cudaSuccess; }
 inline cudaError_t cudaLaunchHostFunc(cudaStream_t, void (*function)(void*), void* data) {
-  return function(data), cudaSuccess;
+  return cuda_host::host_waits(), function(data), cudaSuccess;  // it comes after what was asked for before
 }
 inline cudaError_t cudaStreamAddCallback(cudaStream_t stream,
                                          void (*function)(cudaStream_t, cudaError_t, void*), void* data,
                                          unsigned) {
-  return function(stream, cudaSuccess, data), cudaSuccess;
+  return cuda_host::host_waits(), function(stream, cudaSuccess, data), cudaSuccess;
 }
 inline cudaError_t cudaProfilerStart() { return cudaSuccess; }
 inline cudaError_t cudaProfilerStop() { return cudaSuccess; }

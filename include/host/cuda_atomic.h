@@ -72,9 +72,10 @@ CAFFE_HOST_ATOMIC(long long, atomicMin, old < value ? old : value)
 CAFFE_HOST_ATOMIC(long long, atomicAnd, old& value)
 CAFFE_HOST_ATOMIC(long long, atomicOr, old | value)
 CAFFE_HOST_ATOMIC(long long, atomicXor, old ^ value)
-__forceinline__ unsigned short atomicCAS(unsigned short* address, unsigned short compare,
-                                         unsigned short value) {
+__forceinline__ unsigned short atomicCAS(unsigned short* address, ::cuda_host::given<unsigned short> expected,
+                                         ::cuda_host::given<unsigned short> given) {
   cuda_host::may_spin();
+  unsigned short compare = expected, value = given;
   __atomic_compare_exchange(address, &compare, &value, false, cuda_host::kAtomicOrder,
                             cuda_host::kFailedOrder);
   return compare;
@@ -105,12 +106,12 @@ __forceinline__ void __threadfence_system() { __threadfence(); }
 // For a block, and for all processors. Templates of the types, because these are the same atomics.
 #define CAFFE_HOST_SCOPED(name)                                              \
   template <typename T>                                                      \
-  __forceinline__ T name##_block(T* address, std::common_type_t<T> value) {  \
+  __forceinline__ T name##_block(T* address, ::cuda_host::given<T> value) {  \
     ::cuda_host::BlockScope scope;                                           \
     return name(address, value);                                             \
   }                                                                          \
   template <typename T>                                                      \
-  __forceinline__ T name##_system(T* address, std::common_type_t<T> value) { \
+  __forceinline__ T name##_system(T* address, ::cuda_host::given<T> value) { \
     return name(address, value);                                             \
   }
 CAFFE_HOST_SCOPED(atomicAdd)
@@ -125,11 +126,11 @@ CAFFE_HOST_SCOPED(atomicOr)
 CAFFE_HOST_SCOPED(atomicXor)
 #undef CAFFE_HOST_SCOPED
 template <typename T>
-__forceinline__ T atomicCAS_block(T* address, std::common_type_t<T> compare, std::common_type_t<T> value) {
+__forceinline__ T atomicCAS_block(T* address, ::cuda_host::given<T> compare, ::cuda_host::given<T> value) {
   ::cuda_host::BlockScope scope;
   return atomicCAS(address, compare, value);
 }
 template <typename T>
-__forceinline__ T atomicCAS_system(T* address, std::common_type_t<T> compare, std::common_type_t<T> value) {
+__forceinline__ T atomicCAS_system(T* address, ::cuda_host::given<T> compare, ::cuda_host::given<T> value) {
   return atomicCAS(address, compare, value);
 }

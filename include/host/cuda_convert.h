@@ -7,6 +7,7 @@
 //   k += x               k += ::cuda_host::gpu_onto<int> = x
 //   (float4*)p           (float4*)(::cuda_host::GpuPointer<float4*>)p
 //   a << n, a <<= n      a << ::cuda_host::gpu_shift << n, a <<= ::cuda_host::gpu_by<int> = n
+//   object[x]            object[::cuda_host::gpu_whole = x]
 //
 // All keep the precedence of what they stand in, and leave types other than numbers alone. In cuda_host::in_loop they have
 // no branch, for loops that g++ vectorises.
@@ -15,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <iosfwd>
 #include <limits>
 #include <tuple>
 #include <type_traits>
@@ -40,14 +42,32 @@ using gpu_plain = std::remove_cv_t<std::remove_reference_t<T>>;
 template <typename T>
 constexpr bool is_number = std::is_arithmetic<gpu_plain<T>>::value || std::is_enum<gpu_plain<T>>::value;
 
-// float, double, and the types of two bytes that become a float.
-template <typename T, typename = void>
-struct IsHalf : std::false_type {};
+// Has a class a conversion of its own to this type?
+template <typename T, typename To, typename = void>
+struct Becomes : std::false_type {};
+template <typename T, typename To>
+struct Becomes<T, To, std::void_t<decltype(std::declval<T&>().operator To())>> : std::true_type {};
+template <typename T, typename... To>
+constexpr bool becomes_one_of = (Becomes<T, To>::value || ...);
+// The real number by way of which C++ converts it to an integer: itself; or a class's only one, as of halves; or void.
+template <typename T, bool is_class = std::is_class<T>::value>
+struct RealOf {
+  using type = std::conditional_t<std::is_floating_point<T>::value, T, void>;
+};
 template <typename T>
-struct IsHalf<T, std::enable_if_t<std::is_class<T>::value && sizeof(T) == 2>>
-    : std::is_convertible<T, float> {};
+struct RealOf<T, true> {
+  static constexpr bool in_float = Becomes<T, float>::value, in_double = Becomes<T, double>::value;
+  static constexpr bool in_whole =
+      becomes_one_of<T, bool, char, signed char, unsigned char, short, unsigned short, int, unsigned int,
+                     long, unsigned long, long long, unsigned long long>;
+  using Real = std::conditional_t<in_float, float, double>;
+  static constexpr bool is = in_float != in_double && !in_whole && std::is_convertible<T, Real>::value;
+  using type = std::conditional_t<is, Real, void>;
+};
 template <typename T>
-constexpr bool is_real = std::is_floating_point<T>::value || IsHalf<T>::value;
+using real_of = typename RealOf<T>::type;
+template <typename T>
+constexpr bool is_real = !std::is_void<real_of<T>>::value;
 template <typename T>
 constexpr bool is_whole = std::is_integral<T>::value && !std::is_same<gpu_plain<T>, bool>::value;
 // Does a conversion have a rule of a GPU's own?
@@ -58,8 +78,10 @@ constexpr bool is_ruled = is_whole<gpu_plain<To>> && is_real<gpu_plain<From>>;
 struct WithBranch {
   static constexpr int whole(float real) {
     int near = static_cast<int>(real);
-    if (__builtin_expect(near == std::numeric_limits<int>::min(), 0))
-      near = real > 0 ? std::numeric_limits<int>::max() : real == real ? near : 0;
+    using Limits = std::numeric_limits<int>;
+    // No `near` there: g++ makes trunc(real) of float(near).
+    if (__builtin_expect(near == Limits::min(), 0))
+      near = real > 0 ? Limits::max() : real == real ? Limits::min() : 0;
     return near;
   }
 };
@@ -67,15 +89,23 @@ struct WithBranch {
 struct WithoutBranch {
   static constexpr int whole(float real) {
     const int near = real >= 2147483648.0f ? std::numeric_limits<int>::max() : static_cast<int>(real);
-    return near & -static_cast<int>(real == real);
+    return near & -static_cast<int>(is_known(real));
+  }
+  // Not NaN. Where g++ 13 knows that by ranges, float(near) would be trunc(real).
+  static constexpr bool is_known(float real) {
+#if defined(__GNUC__) && __GNUC__ >= 13 && !defined(__clang__)
+    return (__builtin_bit_cast(int, real) & 0x7fffffff) <= 0x7f800000;
+#else
+    return real == real;
+#endif
   }
 };
 
 // A conversion as a C-style cast has it, but of a real number to an integer as a GPU does it: C++ leaves that undefined.
 template <typename To, typename Way, typename From>
 CAFFE_HOST_THROUGH To converted(From x) {
-  if constexpr (IsHalf<From>::value) {
-    return converted<To, Way>(static_cast<float>(x));
+  if constexpr (std::is_class<From>::value) {
+    return converted<To, Way>(static_cast<real_of<From>>(x));
   } else if constexpr (sizeof(To) < sizeof(int)) {  // the lower bits of 32
     using Wide = std::conditional_t<std::is_signed<To>::value, int, unsigned int>;
     return static_cast<To>(converted<Wide, Way>(x));
@@ -167,6 +197,30 @@ struct Takes<F, n, std::void_t<decltype(&F::operator())>> : Takes<decltype(&F::o
 template <typename F, size_t n>
 using gpu_takes = gpu_plain<typename Takes<std::decay_t<F>, n>::type>;
 
+// Has a class an operator of its own for these two, as a member or beside it?
+#define CAFFE_HOST_HAS_OWN(name, sign)                                                                  \
+  template <typename A, typename B, typename = void>                                                    \
+  struct name##Beside : std::false_type {};                                                             \
+  template <typename A, typename B>                                                                     \
+  struct name##Beside<A, B, std::void_t<decltype(operator sign(std::declval<A>(), std::declval<B>()))>> \
+      : std::true_type {};                                                                              \
+  template <typename A, typename B, typename = void>                                                    \
+  struct name##Member : std::false_type {};                                                             \
+  template <typename A, typename B>                                                                     \
+  struct name##Member<A, B, std::void_t<decltype(std::declval<A>().operator sign(std::declval<B>()))>>  \
+      : std::true_type {};                                                                              \
+  template <typename A, typename B>                                                                     \
+  constexpr bool has_own_##name = name##Beside<A, B>::value || name##Member<A, B>::value;
+CAFFE_HOST_HAS_OWN(shifted_left, <<)
+CAFFE_HOST_HAS_OWN(shifted_right, >>)
+CAFFE_HOST_HAS_OWN(left, <<=)
+CAFFE_HOST_HAS_OWN(right, >>=)
+CAFFE_HOST_HAS_OWN(sum, +=)
+CAFFE_HOST_HAS_OWN(difference, -=)
+CAFFE_HOST_HAS_OWN(product, *=)
+CAFFE_HOST_HAS_OWN(quotient, /=)
+#undef CAFFE_HOST_HAS_OWN
+
 // The right side of k += x and the like: the sum is a real number, and the conversion comes last.
 template <typename Real, typename Way>
 struct Addend {
@@ -183,8 +237,10 @@ struct Onto {
   }
   template <typename From, std::enable_if_t<!is_number<From>, int> = 0>
   CAFFE_HOST_THROUGH decltype(auto) operator=(From&& x) const {
-    if constexpr (is_ruled<To, From>)
-      return Addend<float, Way>{static_cast<float>(x)};
+    constexpr bool has_own = has_own_sum<To&, From&&> || has_own_difference<To&, From&&> ||
+                             has_own_product<To&, From&&> || has_own_quotient<To&, From&&>;
+    if constexpr (is_ruled<To, From> && !has_own)
+      return Addend<real_of<gpu_plain<From>>, Way>{static_cast<real_of<gpu_plain<From>>>(x)};
     else
       return static_cast<From&&>(x);
   }
@@ -231,29 +287,59 @@ struct IsBits<T, std::void_t<decltype(+std::declval<const T&>())>>
 template <typename T>
 constexpr bool is_bits = IsBits<gpu_plain<T>>::value;
 
-#define CAFFE_HOST_SHIFT(sign, function)                                                      \
-  template <typename T, std::enable_if_t<is_bits<T>, int> = 0>                                \
-  CAFFE_HOST_THROUGH auto operator sign(T x, Shift) {                                         \
-    return Shifted<decltype(+x)>{+x};                                                         \
-  }                                                                                           \
-  template <typename T, std::enable_if_t<!is_bits<T>, int> = 0>                               \
-  CAFFE_HOST_THROUGH auto operator sign(T&& x, Shift) {                                       \
-    return Shifted<T&&>{static_cast<T&&>(x)};                                                 \
-  }                                                                                           \
-  template <typename T, typename Amount, std::enable_if_t<is_bits<T>, int> = 0>               \
-  CAFFE_HOST_THROUGH decltype(auto) operator sign(Shifted<T> shifted, const Amount& amount) { \
-    if constexpr (is_number<Amount>)                                                          \
-      return function(shifted.value, amount);                                                 \
-    else                                                                                      \
-      return static_cast<T>(shifted.value) sign amount;                                       \
-  }                                                                                           \
-  template <typename T, typename Amount, std::enable_if_t<!is_bits<T>, int> = 0>              \
-  CAFFE_HOST_THROUGH decltype(auto) operator sign(Shifted<T> shifted, Amount&& amount) {      \
-    return static_cast<T>(shifted.value) sign static_cast<Amount&&>(amount);                  \
+// A class that is an integer by a conversion of its own.
+template <typename T, bool is_class = std::is_class<T>::value, typename = void>
+struct IsIndex : std::false_type {};
+template <typename T>
+struct IsIndex<T, true, std::void_t<decltype(+std::declval<const T&>())>>
+    : std::integral_constant<bool, is_whole<decltype(+std::declval<const T&>())>> {};
+template <typename T>
+constexpr bool is_index = IsIndex<gpu_plain<T>>::value;
+#define CAFFE_HOST_SHIFT(sign, function)                                                                    \
+  template <typename T, std::enable_if_t<is_bits<T>, int> = 0>                                              \
+  CAFFE_HOST_THROUGH auto operator sign(T x, Shift) {                                                       \
+    return Shifted<decltype(+x)>{+x};                                                                       \
+  }                                                                                                         \
+  template <typename T, std::enable_if_t<!is_bits<T>, int> = 0>                                             \
+  CAFFE_HOST_THROUGH auto operator sign(T&& x, Shift) {                                                     \
+    return Shifted<T&&>{static_cast<T&&>(x)};                                                               \
+  }                                                                                                         \
+  template <typename T, typename Amount, std::enable_if_t<is_bits<T>, int> = 0>                             \
+  CAFFE_HOST_THROUGH decltype(auto) operator sign(Shifted<T> shifted, const Amount& amount) {               \
+    if constexpr (is_number<Amount>)                                                                        \
+      return function(shifted.value, amount);                                                               \
+    else if constexpr (is_index<Amount> && !has_own_##function<T, const Amount&>)                           \
+      return function(shifted.value, +amount);                                                              \
+    else                                                                                                    \
+      return static_cast<T>(shifted.value) sign amount;                                                     \
+  }                                                                                                         \
+  template <typename T, typename Amount, std::enable_if_t<!is_bits<T>, int> = 0>                            \
+  CAFFE_HOST_THROUGH decltype(auto) operator sign(Shifted<T> shifted, Amount&& amount) {                    \
+    if constexpr (is_index<T> && (is_index<Amount> || is_bits<Amount>) && !has_own_##function<T, Amount&&>) \
+      return function(+shifted.value, +amount);                                                             \
+    else                                                                                                    \
+      return static_cast<T>(shifted.value) sign static_cast<Amount&&>(amount);                              \
   }
 CAFFE_HOST_SHIFT(<<, shifted_left)
 CAFFE_HOST_SHIFT(>>, shifted_right)
 #undef CAFFE_HOST_SHIFT
+
+// std::endl and std::ws are templates: their type is that of the stream which takes them.
+template <typename T, typename = void>
+struct Manipulates {};
+template <typename T>
+struct Manipulates<T, std::void_t<typename T::char_type, typename T::traits_type>> {
+  using Out = std::basic_ostream<typename T::char_type, typename T::traits_type>;
+  using In = std::basic_istream<typename T::char_type, typename T::traits_type>;
+};
+template <typename T, typename Stream = Manipulates<gpu_plain<T>>>
+typename Stream::Out& operator<<(Shifted<T> shifted, typename Stream::Out& (*own)(typename Stream::Out&)) {
+  return static_cast<T>(shifted.value) << own;
+}
+template <typename T, typename Stream = Manipulates<gpu_plain<T>>>
+typename Stream::In& operator>>(Shifted<T> shifted, typename Stream::In& (*own)(typename Stream::In&)) {
+  return static_cast<T>(shifted.value) >> own;
+}
 
 // The right side of x <<= n.
 template <typename Amount>
@@ -271,7 +357,11 @@ struct By {
   }
   template <typename Amount, std::enable_if_t<!is_number<Amount>, int> = 0>
   CAFFE_HOST_THROUGH decltype(auto) operator=(Amount&& x) const {
-    return static_cast<Amount&&>(x);
+    constexpr bool has_own = has_own_left<To&, Amount&&> || has_own_right<To&, Amount&&>;
+    if constexpr (is_bits<To> && is_index<Amount> && !has_own)
+      return Bits<decltype(+x)>{+x};
+    else
+      return static_cast<Amount&&>(x);
   }
 };
 template <typename To>
@@ -283,6 +373,45 @@ CAFFE_HOST_THROUGH To& operator<<=(To& to, Bits<Amount> bits) {
 template <typename To, typename Amount>
 CAFFE_HOST_THROUGH To& operator>>=(To& to, Bits<Amount> bits) {
   return to = static_cast<gpu_plain<To>>(shifted_right(+static_cast<gpu_plain<To>>(to), bits.amount));
+}
+
+// What overloaded functions, or the operator of object[x], take: of a real number whatever integer that is.
+template <typename Real>
+struct Whole {
+  Real x;
+  template <typename To, std::enable_if_t<is_whole<To>, int> = 0>
+  CAFFE_HOST_THROUGH operator To() const {
+    return cast<To, WithBranch>(x);
+  }
+};
+struct AsWhole {
+  template <typename From>
+  CAFFE_HOST_THROUGH decltype(auto) operator=(From&& x) const {
+    if constexpr (is_real<gpu_plain<From>>)
+      return Whole<real_of<gpu_plain<From>>>{static_cast<real_of<gpu_plain<From>>>(x)};
+    else
+      return static_cast<From&&>(x);
+  }
+};
+inline constexpr AsWhole gpu_whole{};
+// The same, unless the call has a function for a real number. `Call` makes it.
+struct AnyReal {
+  template <typename To, std::enable_if_t<std::is_floating_point<To>::value, int> = 0>
+  operator To() const;
+};
+template <typename Call>
+struct WholeUnless {
+  template <typename From>
+  CAFFE_HOST_THROUGH decltype(auto) operator=(From&& x) const {
+    if constexpr (std::is_invocable<Call, AnyReal>::value)
+      return static_cast<From&&>(x);
+    else
+      return gpu_whole = static_cast<From&&>(x);
+  }
+};
+template <typename Call>
+CAFFE_HOST_THROUGH WholeUnless<Call> gpu_whole_unless(const Call&) {
+  return {};
 }
 
 #define CAFFE_HOST_CONVERSIONS(Way)                                                  \
@@ -332,6 +461,11 @@ CAFFE_HOST_THROUGH To gpu_pointer(From&& x) {
     return reinterpret_cast<To>(address ^ (address & (alignment - 1)) << kNoMemory);
   }
 }
+// The same of a pointer that a kernel takes.
+template <typename T>
+CAFFE_HOST_THROUGH T* gpu_parameter(T* x) {
+  return gpu_pointer<T*>(reinterpret_cast<uintptr_t>(x));
+}
 // Stands between a cast's type and its operand.
 template <typename To>
 struct GpuPointer {
@@ -353,4 +487,8 @@ struct Given {
 };
 template <typename T>
 using given = std::conditional_t<std::is_integral<T>::value, Given<T>, T>;
+using Int = Given<int>;
+using UInt = Given<unsigned int>;
+using Int64 = Given<long long>;
+using UInt64 = Given<unsigned long long>;
 }  // namespace cuda_host

@@ -227,17 +227,17 @@ __forceinline__ Half<F> rounded_to(int mode, Half<F> near, long double exact) {
 
 // To and from an integer. A double is exact for all that fit a half.
 #define CAFFE_HOST_HALF_ROUNDED(H, one, name, type)                              \
-  __forceinline__ H __##name##2##one##_rz(type x) {                              \
+  __forceinline__ H __##name##2##one##_rz(cuda_host::given<type> x) {            \
     return cuda_host::rounded_to(FE_TOWARDZERO, H(__##name##2##one##_rn(x)), x); \
   }                                                                              \
-  __forceinline__ H __##name##2##one##_rd(type x) {                              \
+  __forceinline__ H __##name##2##one##_rd(cuda_host::given<type> x) {            \
     return cuda_host::rounded_to(FE_DOWNWARD, H(__##name##2##one##_rn(x)), x);   \
   }                                                                              \
-  __forceinline__ H __##name##2##one##_ru(type x) {                              \
+  __forceinline__ H __##name##2##one##_ru(cuda_host::given<type> x) {            \
     return cuda_host::rounded_to(FE_UPWARD, H(__##name##2##one##_rn(x)), x);     \
   }
 #define CAFFE_HOST_HALF_INTEGER(H, one, name, type)                                                   \
-  __forceinline__ H __##name##2##one##_rn(type x) {                                                   \
+  __forceinline__ H __##name##2##one##_rn(cuda_host::given<type> x) {                                 \
     return cuda_host::round_to_odd(static_cast<double>(x));                                           \
   }                                                                                                   \
   CAFFE_HOST_HALF_ROUNDED(H, one, name, type)                                                         \
@@ -267,11 +267,11 @@ __forceinline__ Half<F> rounded_to(int mode, Half<F> near, long double exact) {
   CAFFE_HOST_HALF_INTEGER(H, one, ushort, unsigned short)                              \
   __forceinline__ unsigned short __##one##_as_ushort(H x) { return x.bits; }           \
   __forceinline__ short __##one##_as_short(H x) { return static_cast<short>(x.bits); } \
-  __forceinline__ H __ushort_as_##one(unsigned short bits) {                           \
+  __forceinline__ H __ushort_as_##one(cuda_host::given<unsigned short> bits) {         \
     H x;                                                                               \
     return x.bits = bits, x;                                                           \
   }                                                                                    \
-  __forceinline__ H __short_as_##one(short bits) {                                     \
+  __forceinline__ H __short_as_##one(cuda_host::given<short> bits) {                   \
     return __ushort_as_##one(static_cast<unsigned short>(bits));                       \
   }                                                                                    \
   __forceinline__ H##2 __float2##pair##_rn(float x) { return {x, x}; }                 \

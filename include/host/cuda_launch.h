@@ -347,21 +347,21 @@ struct SentOf {
     }
   }
   template <typename T>
-  void move_xor(Type<T>, int first, int by) {
+  void move_xor(Type<T>, int first, Int by) {
     move(from<std::decay_t<T>>(first), left->there(first), by, [](int k, int step) { return k ^ step; });
   }
   template <typename T>
-  void move_down(Type<T>, int first, unsigned int by) {
+  void move_down(Type<T>, int first, UInt by) {
     move(from<std::decay_t<T>>(first), left->there(first), static_cast<int>(by),
          [](int k, int step) { return k + step; });
   }
   template <typename T>
-  void move_up(Type<T>, int first, unsigned int by) {
+  void move_up(Type<T>, int first, UInt by) {
     move(from<std::decay_t<T>>(first), left->there(first), static_cast<int>(by),
          [](int k, int step) { return k - step; });
   }
   template <typename T>
-  void move_at(Type<T>, int first, int by) {
+  void move_at(Type<T>, int first, Int by) {
     std::decay_t<T>* const lanes = from<std::decay_t<T>>(first);
     if (!(left->there(first) >> (by & 31) & 1)) return;
     const std::decay_t<T> value = lanes[by & 31];
@@ -392,21 +392,21 @@ struct SentOf {
 };
 using Sent = SentOf<Everyone>;
 template <typename T>
-__forceinline__ T warp_at(unsigned int, Sending<T> sent, int source, int width = 32) {
+__forceinline__ T warp_at(UInt, Sending<T> sent, Int source, Int width = 32) {
   return sent.from((sent.lane & ~(width - 1)) + (source & (width - 1)));
 }
 template <typename T>
-__forceinline__ T warp_up(unsigned int, Sending<T> sent, unsigned int delta, int width = 32) {
+__forceinline__ T warp_up(UInt, Sending<T> sent, UInt delta, Int width = 32) {
   const int source = sent.lane - static_cast<int>(delta);
   return sent.from(source < (sent.lane & ~(width - 1)) ? sent.lane : source);
 }
 template <typename T>
-__forceinline__ T warp_down(unsigned int, Sending<T> sent, unsigned int delta, int width = 32) {
+__forceinline__ T warp_down(UInt, Sending<T> sent, UInt delta, Int width = 32) {
   const int source = sent.lane + static_cast<int>(delta);
   return sent.from(source > (sent.lane | (width - 1)) ? sent.lane : source);
 }
 template <typename T>
-__forceinline__ T warp_xor(unsigned int, Sending<T> sent, int lanes, int width = 32) {
+__forceinline__ T warp_xor(UInt, Sending<T> sent, Int lanes, Int width = 32) {
   const int source = sent.lane ^ lanes;
   return sent.from(source > (sent.lane | (width - 1)) ? sent.lane : source);
 }

@@ -25,10 +25,10 @@ T caffe_norm(int n, const T* x) {
   for (int i = 0; i < n; ++i) length = hypot(length, x[i]);
   return length;
 }
-inline double norm(int n, const double* x) { return caffe_norm(n, x); }
-inline float normf(int n, const float* x) { return caffe_norm(n, x); }
-inline double rnorm(int n, const double* x) { return 1.0 / norm(n, x); }
-inline float rnormf(int n, const float* x) { return 1.0f / normf(n, x); }
+inline double norm(cuda_host::Int n, const double* x) { return caffe_norm(n, x); }
+inline float normf(cuda_host::Int n, const float* x) { return caffe_norm(n, x); }
+inline double rnorm(cuda_host::Int n, const double* x) { return 1.0 / norm(n, x); }
+inline float rnormf(cuda_host::Int n, const float* x) { return 1.0f / normf(n, x); }
 inline float __saturatef(float x) { return x > 0.0f ? fminf(x, 1.0f) : 0.0f; }
 inline float __fdividef(float a, float b) { return a / b; }
 template <int = 0>

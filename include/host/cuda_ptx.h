@@ -10,6 +10,7 @@
 #include "ptx/conversions.h"
 #include "ptx/copies.h"
 #include "ptx/matrices.h"
+#include "ptx/mbarrier.h"
 #include "ptx/memory.h"
 #include "ptx/registers.h"
 #include "ptx/warps.h"

@@ -51,17 +51,17 @@ CAFFE_HOST_INTEGERS(float)
 CAFFE_HOST_INTEGERS(double)
 
 #define CAFFE_HOST_COMPUTED static_cast<float>(x)
-CAFFE_HOST_MODES(__int2float, float, (int x), (x))
-CAFFE_HOST_MODES(__uint2float, float, (unsigned int x), (x))
-CAFFE_HOST_MODES(__ll2float, float, (long long x), (x))
-CAFFE_HOST_MODES(__ull2float, float, (unsigned long long x), (x))
+CAFFE_HOST_MODES(__int2float, float, (cuda_host::Int x), (static_cast<int>(x)))
+CAFFE_HOST_MODES(__uint2float, float, (cuda_host::UInt x), (static_cast<unsigned int>(x)))
+CAFFE_HOST_MODES(__ll2float, float, (cuda_host::Int64 x), (static_cast<long long>(x)))
+CAFFE_HOST_MODES(__ull2float, float, (cuda_host::UInt64 x), (static_cast<unsigned long long>(x)))
 CAFFE_HOST_MODES(__double2float, float, (double x), (x))
 #undef CAFFE_HOST_COMPUTED
 #define CAFFE_HOST_COMPUTED static_cast<double>(x)
-CAFFE_HOST_MODES(__ll2double, double, (long long x), (x))
-CAFFE_HOST_MODES(__ull2double, double, (unsigned long long x), (x))
-inline double __int2double_rn(int x) { return x; }
-inline double __uint2double_rn(unsigned int x) { return x; }
+CAFFE_HOST_MODES(__ll2double, double, (cuda_host::Int64 x), (static_cast<long long>(x)))
+CAFFE_HOST_MODES(__ull2double, double, (cuda_host::UInt64 x), (static_cast<unsigned long long>(x)))
+inline double __int2double_rn(cuda_host::Int x) { return x; }
+inline double __uint2double_rn(cuda_host::UInt x) { return x; }
 #undef CAFFE_HOST_COMPUTED
 #define CAFFE_HOST_COMPUTED x + y
 CAFFE_HOST_MODES(__fadd, float, (float x, float y), (x, y))

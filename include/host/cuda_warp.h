@@ -69,6 +69,14 @@ void async_copy(void* to, const void* from, size_t bytes, size_t given);
 void async_commit();
 void async_wait(int64_t groups_left);  // -1: for all, also those of no group
 
+// Bulk copies to shared memory, which a barrier of the block waits for. bulk_done does them, and returns their bytes.
+void bulk_copy(void* to, const void* from, size_t bytes, const void* barrier);
+size_t bulk_done(const void* barrier);
+// Bulk copies from shared memory, in groups of their own.
+void bulk_store(void* to, const void* from, size_t bytes);
+void bulk_commit();
+void bulk_wait(int64_t groups_left);
+
 // PTX: bar.sync and bar.arrive. threads: 0: all.
 void named_barrier(uint32_t number, uint32_t threads, bool waits);
 // A shared address of 32 bits.
@@ -90,16 +98,16 @@ __forceinline__ T shuffle(unsigned int mask, T value, int source) {
 __forceinline__ void __syncthreads(int line = __builtin_LINE(), int column = 0) {
   cuda_host::block_barrier(0, {line, column});
 }
-__forceinline__ int __syncthreads_count(int predicate, int line = __builtin_LINE()) {
+__forceinline__ int __syncthreads_count(cuda_host::Int predicate, int line = __builtin_LINE()) {
   return cuda_host::block_barrier(predicate != 0, {line});
 }
-__forceinline__ int __syncthreads_or(int predicate, int line = __builtin_LINE()) {
+__forceinline__ int __syncthreads_or(cuda_host::Int predicate, int line = __builtin_LINE()) {
   return cuda_host::block_barrier(predicate != 0, {line}) != 0;
 }
-__forceinline__ int __syncthreads_and(int predicate, int line = __builtin_LINE()) {
+__forceinline__ int __syncthreads_and(cuda_host::Int predicate, int line = __builtin_LINE()) {
   return cuda_host::block_barrier(predicate == 0, {line}) == 0;
 }
-__forceinline__ void __syncwarp(unsigned int mask = 0xffffffffu) { cuda_host::warp_barrier(mask); }
+__forceinline__ void __syncwarp(cuda_host::UInt mask = 0xffffffffu) { cuda_host::warp_barrier(mask); }
 __forceinline__ unsigned int __activemask(int line = __builtin_LINE(), int column = 0) {
   return cuda_host::active_lanes({line, column});
 }
@@ -123,42 +131,46 @@ struct Step {
 };
 }  // namespace cuda_host
 
-__forceinline__ unsigned int __ballot_sync(unsigned int mask, int predicate) {
+__forceinline__ unsigned int __ballot_sync(cuda_host::UInt mask, cuda_host::Int predicate) {
   return cuda_host::warp_ballot(mask, predicate);
 }
-__forceinline__ int __any_sync(unsigned int mask, int predicate) {
+__forceinline__ int __any_sync(cuda_host::UInt mask, cuda_host::Int predicate) {
   return cuda_host::warp_ballot(mask, predicate) != 0;
 }
-__forceinline__ int __all_sync(unsigned int mask, int predicate) {
+__forceinline__ int __all_sync(cuda_host::UInt mask, cuda_host::Int predicate) {
   return cuda_host::warp_ballot(mask, !predicate) == 0;
 }
 
 // `width` splits the warp into groups of lanes, which exchange values among themselves. If the source is outside of
 // the group, a lane keeps its own value.
 template <typename T>
-__forceinline__ T __shfl_sync(unsigned int mask, T value, int source, int width = warpSize) {
+__forceinline__ T __shfl_sync(cuda_host::UInt mask, T value, cuda_host::Int source,
+                              cuda_host::Int width = warpSize) {
   const int group = cuda_host::lane() & ~(width - 1);
   return cuda_host::shuffle(mask, value, group + (source & (width - 1)));
 }
 template <typename T>
-__forceinline__ T __shfl_up_sync(unsigned int mask, T value, unsigned int delta, int width = warpSize) {
+__forceinline__ T __shfl_up_sync(cuda_host::UInt mask, T value, cuda_host::UInt delta,
+                                 cuda_host::Int width = warpSize) {
   const int lane = cuda_host::lane(), source = lane - static_cast<int>(delta);
   return cuda_host::shuffle(mask, value, source < (lane & ~(width - 1)) ? lane : source);
 }
 template <typename T>
-__forceinline__ T __shfl_down_sync(unsigned int mask, T value, unsigned int delta, int width = warpSize) {
+__forceinline__ T __shfl_down_sync(cuda_host::UInt mask, T value, cuda_host::UInt delta,
+                                   cuda_host::Int width = warpSize) {
   const int lane = cuda_host::lane(), source = lane + static_cast<int>(delta);
   return cuda_host::shuffle(mask, value, source > (lane | (width - 1)) ? lane : source);
 }
 template <typename T>
-__forceinline__ T __shfl_xor_sync(unsigned int mask, T value, int lanes, int width = warpSize) {
+__forceinline__ T __shfl_xor_sync(cuda_host::UInt mask, T value, cuda_host::Int lanes,
+                                  cuda_host::Int width = warpSize) {
   const int lane = cuda_host::lane(), source = lane ^ lanes;
   return cuda_host::shuffle(mask, value, source > (lane | (width - 1)) ? lane : source);
 }
 
 // The lanes of `mask` whose value has the same bits. all: these, if they are all lanes.
 template <typename T>
-__forceinline__ unsigned int __match_any_sync(unsigned int mask, T value) {
+__forceinline__ unsigned int __match_any_sync(cuda_host::UInt mask, T value) {
   const auto number = +value;  // of 32 or 64 bits
   uint64_t bits = 0;
   memcpy(&bits, &number, sizeof(number));
@@ -171,7 +183,7 @@ __forceinline__ unsigned int __match_any_sync(unsigned int mask, T value) {
   return same;
 }
 template <typename T>
-__forceinline__ unsigned int __match_all_sync(unsigned int mask, T value, int* all) {
+__forceinline__ unsigned int __match_all_sync(cuda_host::UInt mask, T value, int* all) {
   const unsigned int same = __match_any_sync(mask, value), there = cuda_host::warp_ballot(mask, 1);
   *all = same == there;
   return *all ? there : 0;
@@ -189,7 +201,7 @@ __forceinline__ T reduce(unsigned int mask, T value, Merge merge) {
 }  // namespace cuda_host
 
 #define CAFFE_HOST_REDUCE(type, name, expression)                                                        \
-  __forceinline__ type __reduce_##name##_sync(unsigned int mask, type value) {                           \
+  __forceinline__ type __reduce_##name##_sync(cuda_host::UInt mask, type value) {                        \
     return cuda_host::reduce(mask, value, [](type a, type b) { return static_cast<type>(expression); }); \
   }
 CAFFE_HOST_REDUCE(unsigned int, add, a + b)
@@ -205,6 +217,8 @@ CAFFE_HOST_REDUCE(int, max, a < b ? b : a)
 
 #include "../caffe_old_warp.h"
 
-__forceinline__ unsigned int __ballot(int predicate) { return __ballot_sync(0xffffffffu, predicate); }
-__forceinline__ int __any(int predicate) { return __any_sync(0xffffffffu, predicate); }
-__forceinline__ int __all(int predicate) { return __all_sync(0xffffffffu, predicate); }
+__forceinline__ unsigned int __ballot(cuda_host::Int predicate) {
+  return __ballot_sync(0xffffffffu, predicate);
+}
+__forceinline__ int __any(cuda_host::Int predicate) { return __any_sync(0xffffffffu, predicate); }
+__forceinline__ int __all(cuda_host::Int predicate) { return __all_sync(0xffffffffu, predicate); }

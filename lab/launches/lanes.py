@@ -134,12 +134,17 @@ class LaneWriter(Writer):
         return text
 
 
-def compare(count: int, seed: int, outcome: Outcome):
-    rng = random.Random(seed)
+def kernels_of(count: int, rng: random.Random) -> list[Kernel]:
     kernels = []
     for i in range(count):
         shared, size = rng.choice(SHARED)
         kernels.append(Kernel(f"k{i}", LaneWriter(rng).body(shared), size))
+    return kernels
+
+
+def compare(count: int, seed: int, outcome: Outcome):
+    rng = random.Random(seed)
+    kernels = kernels_of(count, rng)
     Comparison(f"lanes{seed}", HEAD + HELPERS, kernels).run(rng, 3, outcome, BLOCKS)
 
 

@@ -312,12 +312,17 @@ class Writer:
         return "\n".join(parts)
 
 
-def compare(count: int, seed: int, outcome: Outcome):
-    rng = random.Random(seed)
+def kernels_of(count: int, rng: random.Random) -> list[Kernel]:
     kernels = []
     for i in range(count):
         shared, size = rng.choice(SHARED)
         kernels.append(Kernel(f"k{i}", Writer(rng).body(shared), size))
+    return kernels
+
+
+def compare(count: int, seed: int, outcome: Outcome):
+    rng = random.Random(seed)
+    kernels = kernels_of(count, rng)
     Comparison(f"phases{seed}", HEAD, kernels).run(rng, 3, outcome)
 
 

@@ -93,6 +93,25 @@ def modes_of(text: str) -> dict[str, str]:
     }
 
 
+class Simulated:
+    """The kernels of one source, by the simulator."""
+
+    def __init__(self, head: str, kernels: list[Kernel]):
+        with tempfile.TemporaryDirectory() as folder:
+            self.library = simulated(head, kernels, folder)
+        self.x = torch.randint(
+            0, 1000, (4096,), dtype=torch.int32, generator=torch.Generator().manual_seed(7)
+        )
+
+    def run(self, kernel: Kernel, grid, block, n: int, m: int, order: int) -> torch.Tensor:
+        """What y has."""
+        y = torch.zeros(PLACES, dtype=torch.int32)
+        pointers = (ctypes.c_void_p(t.data_ptr()) for t in (y, self.x))
+        geometry = (ctypes.c_uint * 6)(*grid, *block)
+        getattr(self.library, f"run_{kernel.name}")(*pointers, n, m, geometry, kernel.shared_bytes, order)
+        return y
+
+
 class Comparison:
     """The kernels of one source, by the simulator and by the toolkit."""
 
@@ -100,24 +119,15 @@ class Comparison:
         self.kernels, self.suffixes = kernels, ("", "_fibres") if fibres else ("",)
         text = QUIET + head + text_of(kernels) + (text_of(kernels, "_fibres", FIBRES) if fibres else "")
         self.modes = modes_of(text)
-        with tempfile.TemporaryDirectory() as folder:
-            self.library = simulated(head, kernels, folder)
+        self.simulated = Simulated(head, kernels)
         self.name, self.module = name, load_inline(name, text, backends="host")
-        self.x = torch.randint(
-            0, 1000, (4096,), dtype=torch.int32, generator=torch.Generator().manual_seed(7)
-        )
-
-    def by_simulator(self, kernel: Kernel, grid, block, n: int, m: int, order: int) -> torch.Tensor:
-        y = torch.zeros(PLACES, dtype=torch.int32)
-        pointers = (ctypes.c_void_p(t.data_ptr()) for t in (y, self.x))
-        geometry = (ctypes.c_uint * 6)(*grid, *block)
-        getattr(self.library, f"run_{kernel.name}")(*pointers, n, m, geometry, kernel.shared_bytes, order)
-        return y
 
     def by_toolkit(self, kernel: Kernel, suffix: str, grid, block, n: int, m: int) -> torch.Tensor:
         y = torch.zeros(PLACES, dtype=torch.int32)
         call = getattr(self.module, f"{self.name}_{kernel.name}{suffix}")
-        call(y, self.x, n, m, *grid, *block, *([kernel.shared_bytes] if kernel.shared_bytes else []))
+        call(
+            y, self.simulated.x, n, m, *grid, *block, *([kernel.shared_bytes] if kernel.shared_bytes else [])
+        )
         return y
 
     def run(self, rng: random.Random, launches: int, outcome: Outcome, blocks=BLOCKS):
@@ -126,8 +136,8 @@ class Comparison:
             outcome.modes[self.modes[kernel.name]] += 1
             for _ in range(launches):
                 given = (rng.choice(GRIDS), rng.choice(blocks), rng.randint(-1, 7), rng.randint(-3, 9))
-                wanted = self.by_simulator(kernel, *given, 0)
-                if not torch.equal(wanted, self.by_simulator(kernel, *given, 777)):
+                wanted = self.simulated.run(kernel, *given, 0)
+                if not torch.equal(wanted, self.simulated.run(kernel, *given, 777)):
                     outcome.races.append(kernel.name)
                     break
                 for suffix in self.suffixes:

@@ -56,6 +56,8 @@ class BlockRunner {
   unsigned int active_lanes(Place place);
   void warp_together(unsigned int mask, void* own, WarpWork work, const char* what);
   AsyncCopies& copies() { return current_->copies; }
+  AsyncCopies& stores() { return current_->stores; }
+  AsyncCopies& bulk_copies() { return bulk_; }
   void named_barrier(uint32_t number, uint32_t threads, bool waits, const void* caller);
   void enter(Place call) {
     if (current_) current_->calls.push_back(call);
@@ -123,6 +125,7 @@ class BlockRunner {
   struct Named {
     uint32_t arrived, expected;
   } named_[16] = {};
+  AsyncCopies bulk_;  // that barriers wait for
   Fibers fibers_{&BlockRunner::entry};
   Fiber*& current_ = fibers_.current;
   std::vector<Fiber*>& ready_ = fibers_.ready;
@@ -174,6 +177,7 @@ void BlockRunner::run(const Kernel& kernel, uint3 block) {
   total_ = static_cast<int>(block_.x * block_.y * block_.z);
   running_ = true;
   std::fill_n(named_, 16, Named());
+  bulk_.forget();
   for (int w = 0; w * 32 < total_; ++w) {
     const int lanes = total_ - w * 32;
     warps_[w].live = lanes >= 32 ? 0xffffffffu : (1u << lanes) - 1;
@@ -253,10 +257,12 @@ void BlockRunner::run_threads() {
     current_->id = id;
     current_->calls.clear();  // an error left them
     current_->copies.forget();
+    current_->stores.forget();
     current_->work = nullptr;
     current_->named = -1;
     begin_code();
     kernel_->call(kernel_->body);
+    current_->stores.wait(-1);  // nobody must wait for their end
     end_code();
     race_finder.thread_ended(id);
     ended_ = id;

@@ -1,10 +1,12 @@
-// The asynchronous copies to shared memory that a thread has asked for (cp.async, __pipeline_memcpy_async). A copy takes place
-// when it is waited for, as late as CUDA allows. Until then its target holds kCopying, so a missing wait shows in the numbers.
+// The asynchronous copies that a thread has asked for (cp.async, __pipeline_memcpy_async), or that a barrier of the block waits
+// for (cp.async.bulk). A copy takes place when it is waited for, as late as CUDA allows. Until then its target holds kCopying, so
+// a missing wait shows in the numbers.
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "host_races.h"
@@ -22,24 +24,31 @@ class AsyncCopies {
  public:
   static constexpr char kCopying = static_cast<char>(0xfb);  // the bytes that a copy has not written yet
 
-  // `given` bytes, and zeros behind them.
-  void ask(char* to, const char* from, size_t bytes, size_t given, const void* caller) {
+  // `given` bytes, and zeros behind them. `barrier`: what waits for it, if it is no group.
+  void ask(char* to, const char* from, size_t bytes, size_t given, const void* caller,
+           const void* barrier = nullptr) {
     race_finder.copy_begins(to, from, bytes, given, caller);
     for (size_t i = 0; i < bytes; ++i) to[i] = kCopying;
-    asked_.push_back({to, from, bytes, given, groups_, caller});
+    asked_.push_back({to, from, bytes, given, groups_, caller, barrier});
   }
   void commit() { ++groups_; }
   // -1: for all, also those of no group. Else so many groups may be under way.
   void wait(int64_t groups_left) {
     const int64_t before = groups_left < 0 ? INT64_MAX : groups_ - groups_left;
     size_t done = 0;
-    for (; done < asked_.size() && asked_[done].group < before; ++done) {
-      const Copy& copy = asked_[done];
-      race_finder.copy_ends(copy.to, copy.from, copy.bytes, copy.given, copy.caller);
-      copy_bytes(copy.to, copy.from, copy.given);
-      copy_bytes(copy.to + copy.given, nullptr, copy.bytes - copy.given);
-    }
+    while (done < asked_.size() && asked_[done].group < before) make(asked_[done++]);
     asked_.erase(asked_.begin(), asked_.begin() + static_cast<ptrdiff_t>(done));
+  }
+  // Those that this barrier waits for. Returns their bytes.
+  size_t wait_of(const void* barrier) {
+    size_t bytes = 0;
+    const auto is_done = [&](const Copy& copy) {
+      if (copy.barrier != barrier) return false;
+      make(copy);
+      return bytes += copy.bytes, true;
+    };
+    asked_.erase(std::remove_if(asked_.begin(), asked_.end(), is_done), asked_.end());
+    return bytes;
   }
   void forget() {
     asked_.clear();
@@ -52,8 +61,13 @@ class AsyncCopies {
     const char* from;
     size_t bytes, given;
     int64_t group;
-    const void* caller;
+    const void *caller, *barrier;
   };
+  static void make(const Copy& copy) {
+    race_finder.copy_ends(copy.to, copy.from, copy.bytes, copy.given, copy.caller);
+    copy_bytes(copy.to, copy.from, copy.given);
+    copy_bytes(copy.to + copy.given, nullptr, copy.bytes - copy.given);
+  }
   std::vector<Copy> asked_;  // oldest first
   int64_t groups_ = 0;       // that were committed
 };

@@ -43,7 +43,7 @@ struct Fiber {
   Place active;                // the __activemask() where it waits; line 0: none
   std::vector<Place> calls;    // by which it came there (cuda_warp.h)
   WarpWork work = nullptr;     // what one of the lanes that meet does for all of them (cuda_warp.h)
-  AsyncCopies copies;
+  AsyncCopies copies, stores;
   int named = -1;  // the named barrier where it waits
 #if defined(__SANITIZE_ADDRESS__)
   void* fake_stack = nullptr;

@@ -28,6 +28,7 @@ struct Launch {
   dim3 grid, block;
   size_t shared_bytes = 0;
   bool pending = false, refused = false, cooperative = false;
+  const void* caller = nullptr;  // where the host launches
 };
 thread_local Launch next_launch;
 thread_local cudaError_t pending_error = cudaSuccess;

@@ -77,6 +77,9 @@ cudaError_t last_error(bool clear) {
 }
 
 void* make_memory(size_t bytes, MemoryKind kind) { return Allocations::all().make(bytes, kind); }
+void memory_known(const void* memory, size_t bytes, bool is_known) {
+  Allocations::all().known(memory, bytes, is_known);
+}
 int memory_kind(const void* memory) { return Allocations::all().kind_of(memory); }
 cudaError_t refused(cudaError_t error) { return pending_error = error; }
 cudaError_t free_memory(void* memory, bool of_host) {
@@ -147,6 +150,7 @@ Configured configure(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t, b
   next_launch.shared_bytes = shared_bytes;
   next_launch.pending = true;
   next_launch.cooperative = cooperative;
+  next_launch.caller = __builtin_return_address(0);
   next_launch.refused = !grid.x || !grid.y || !grid.z || !threads || threads > kMaxThreadsPerBlock ||
                         block.z > 64 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535;
   if (next_launch.refused) refuse(grid, block, threads);
@@ -190,7 +194,7 @@ void launch(Kernel& kernel, size_t body_bytes, const Run& run) {
   next_launch.pending = false;
   if (!kernel.launch.pending) fail(kernel, "called without a launch (<<<grid, block>>>)");
   if (kernel.launch.refused || !is_allowed(itself, kernel.launch.shared_bytes)) {
-    race_finder.refused(kernel.name, why_refused());
+    race_finder.refused(kernel.name, why_refused(), kernel.launch.caller);
     pending_error = cudaErrorInvalidConfiguration;
     return;
   }
@@ -212,7 +216,7 @@ void launch(Kernel& kernel, size_t body_bytes, const Run& run) {
   } launched;
   signals::install();
   const int64_t threads = int64_t(block.x) * block.y * block.z;
-  race_finder.begin_launch(kernel.name, threads, kernel.body, body_bytes);
+  race_finder.begin_launch(kernel.name, threads, kernel.body, body_bytes, kernel.launch.caller);
   changes_left = kChanges;
   run(grid, int64_t(grid.x) * grid.y * grid.z, threads);
 }
@@ -329,6 +333,10 @@ bool waited(bool is) {
 void memory_made(const void* memory, size_t bytes) { RaceFinder::made(memory, bytes); }
 void memory_set(const void* memory, size_t bytes, const void* from) { RaceFinder::set(memory, bytes, from); }
 void memory_freed(const void* memory) { RaceFinder::freed(memory); }
+void host_waits() { RaceFinder::host_waits(__builtin_return_address(0)); }
+void host_copies(const void* to, size_t bytes) {
+  RaceFinder::host_copies(to, bytes, __builtin_return_address(0));
+}
 void* memcpy_watched(void* to, const void* from, size_t bytes) {
   race_finder.access(from, bytes, kRead, __builtin_return_address(0));
   race_finder.access(to, bytes, kWrite, __builtin_return_address(0));
@@ -354,6 +362,17 @@ void named_barrier(uint32_t number, uint32_t threads, bool waits) {
 }
 void async_commit() { runner().copies().commit(); }
 void async_wait(int64_t groups_left) { runner().copies().wait(groups_left); }
+void bulk_copy(void* to, const void* from, size_t bytes, const void* barrier) {
+  runner().bulk_copies().ask(static_cast<char*>(to), static_cast<const char*>(from), bytes, bytes,
+                             __builtin_return_address(0), barrier);
+}
+size_t bulk_done(const void* barrier) { return runner().bulk_copies().wait_of(barrier); }
+void bulk_store(void* to, const void* from, size_t bytes) {
+  runner().stores().ask(static_cast<char*>(to), static_cast<const char*>(from), bytes, bytes,
+                        __builtin_return_address(0));
+}
+void bulk_commit() { runner().stores().commit(); }
+void bulk_wait(int64_t groups_left) { runner().stores().wait(groups_left); }
 [[noreturn]] void ptx_problem(const char* what) {
   throw std::runtime_error(std::string("inline PTX: ") + what);
 }

@@ -40,14 +40,29 @@ class Allocations {
     ::free(memory);
     return true;
   }
-  // The kind of the memory around an address; -1 if it was not made so.
-  int kind_of(const void* memory) {
-    const auto address = reinterpret_cast<uintptr_t>(memory);
+  // The memory around an address: kind -1 if none was made so.
+  struct Around {
+    uintptr_t begin = 0;
+    size_t bytes = 0;
+    int kind = -1;
+    bool has(uintptr_t at) const { return at - begin < bytes; }
+  };
+  Around around(uintptr_t address) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto after = live_.upper_bound(address);
-    if (after == live_.begin()) return -1;
+    if (after == live_.begin()) return {};
     const auto& [start, one] = *std::prev(after);
-    return address - start < (one.bytes ? one.bytes : 1) ? one.kind : -1;
+    const Around found{start, one.bytes ? one.bytes : 1, one.kind};
+    return found.has(address) ? found : Around();
+  }
+  int kind_of(const void* memory) { return around(reinterpret_cast<uintptr_t>(memory)).kind; }
+  // Memory of the host's that kernels may use, too (cudaHostRegister), and no longer.
+  void known(const void* memory, size_t bytes, bool is_known) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (is_known)
+      live_.insert({reinterpret_cast<uintptr_t>(memory), {bytes, kHostMemory}});
+    else
+      live_.erase(reinterpret_cast<uintptr_t>(memory));
   }
 
   // The memory around this address, or the nearest before or behind it: where it begins, and its bytes; 0 if there is none.

@@ -46,7 +46,7 @@ namespace cuda_host {
 struct RaceFinder {
   static constexpr bool kOn = false;
   void one_launch(bool) {}
-  void begin_launch(const char*, int64_t, const void*, size_t) {}
+  void begin_launch(const char*, int64_t, const void*, size_t, const void*) {}
   void end_launch() {}
   void stacks_are(const void*, size_t) {}
   void dynamic_shared_is(const void*, size_t) {}
@@ -67,7 +67,9 @@ struct RaceFinder {
   void thread_ended(int) {}
   void barrier_skipped(int, int, const void*) {}
   void fault(const void*, const char*) {}
-  void refused(const char*, const char*) {}
+  void refused(const char*, const char*, const void*) {}
+  static void host_waits(const void*) {}
+  static void host_copies(const void*, size_t, const void*) {}
   static void asked_for_errors() {}
   void watch_block(int64_t, int64_t) {}
   void take_turn() {}
@@ -85,6 +87,7 @@ inline RaceFinder race_finder;  // of empty functions
 #include <mutex>
 
 #include "race_copies.h"
+#include "race_host.h"
 #include "race_library.h"
 #include "race_log.h"
 #include "race_order.h"
@@ -104,13 +107,16 @@ class RaceFinder : Order {
 
   // Launches of several host threads come one after the other.
   void one_launch(bool begins) { begins ? common().launch.lock() : common().launch.unlock(); }
-  void begin_launch(const char* kernel, int64_t block_threads, const void* body, size_t body_bytes) {
+  // `pc`: where the host launches.
+  void begin_launch(const char* kernel, int64_t block_threads, const void* body, size_t body_bytes,
+                    const void* pc) {
     kernel_ = kernel;
     block_threads_ = block_threads;
     pointers_.assign(body_bytes / sizeof(uintptr_t), 0);
     memcpy(pointers_.data(), body, pointers_.size() * sizeof(uintptr_t));
     std::sort(pointers_.begin(), pointers_.end());
     shared_is(library_.find());
+    if (HostUse::is_on()) host().begin_launch(kernel, offset_of(pc), pointers_, {body, body_bytes});
     RaceLog::now().ran(kernel_);
   }
   void end_launch() {
@@ -171,7 +177,28 @@ class RaceFinder : Order {
     pause();
     tell("fault", pc ? offset_of(pc) : place_, "%s", why);
   }
-  void refused(const char* kernel, const char* why) { RaceLog::refused(kernel, why); }
+  void refused(const char* kernel, const char* why, const void* pc) {
+    library_.find();
+    RaceLog::refused(kernel, why, library_.name, offset_of(pc) - 1);
+  }
+  // The host waits at `pc` for all that it has asked for, or begins an asynchronous copy to its own memory.
+  static void host_waits(const void* pc) {
+    RaceLog::goes_on(common().library.offset_of(pc) - 1);
+    if (HostUse::is_on()) host().waits();
+  }
+  static void host_copies(const void* to, size_t bytes, const void* pc) {
+    if (!HostUse::is_on()) return;
+    common().library.find();
+    host().copies(to, bytes, common().library.offset_of(pc));
+  }
+  // Code of the host's, and not the launcher's, uses memory.
+  static void host_uses(const void* memory, size_t bytes, const void* pc) {
+    HostUse::By by;
+    if (!host().is_early(memory, bytes, &by)) return;
+    const uint32_t place = common().library.offset_of(pc);
+    if (RaceLog::now().is_new("", by.place, place))
+      HostUse::tell("early-read", by.is_copy ? "" : by.kernel.c_str(), by.place, place, 0, 1);
+  }
   static void asked_for_errors() { RaceLog::unasked().clear(); }
   // Watch this block, or only its atomic operations, by which others wait for it.
   void watch_block(int64_t block, int64_t blocks) {
@@ -233,11 +260,16 @@ class RaceFinder : Order {
   // `of_copy`: of a structure's, for whose write the compiler calls first, then for its read, and which then takes place.
   void access(const void* memory, size_t bytes, Kind kind, const void* pc, bool at_once = false,
               bool of_copy = false) {
+    if (!running_ && HostUse::is_on() && host().is_pending && !in_kernel && bytes)
+      host_uses(memory, bytes, pc);
     if (!running_ || !bytes || stacks_.has(memory) ||
         // The guard's first byte, which x86 reads; ARM reads all of it.
         ((bytes == 1 || bytes == 8) && library_.is_guard(static_shared_, memory)))
       return;
     running_ = false;  // the functions of the standard library that are called here may be instrumented
+    if (HostUse::is_on() && !is_shared(memory))
+      host().access({reinterpret_cast<const void*>(library_.start), library_.bytes}, memory, bytes,
+                    is_changing(kind), offset_of(pc), own_number(), block_threads_);
     if (!watched_) {
       if (is_strong(kind)) synchronize(memory, is_shared(memory), kind, at_once);
       running_ = true;
@@ -566,6 +598,10 @@ class RaceFinder : Order {
     Shadow shadow;
     std::vector<uintptr_t> pointers;
   };
+  static HostUse& host() {
+    if (HostUse::name().empty()) HostUse::name() = common().library.name;
+    return HostUse::all();
+  }
   static Common& common() {
     static Common* const all = new Common;  // lives as long as the process
     return *all;

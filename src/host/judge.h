@@ -82,6 +82,22 @@ struct Case {
     for (int i = 0; i < most; ++i) begin[i] = value<T>(i);
     return begin;
   }
+  // An array of so many elements, and not one more.
+  template <typename T>
+  T sized(long long elements) {
+    using Element = std::remove_cv_t<std::remove_pointer_t<T>>;
+    using One = std::conditional_t<std::is_void<Element>::value, char, Element>;
+    const size_t count = elements > 0 ? elements : 0;
+#ifdef CAFFE_HOST_RACES
+    constexpr size_t kApart = 1 << 16;  // what is outside of one array is in no other one
+#else
+    constexpr size_t kApart = 0;
+#endif
+    const size_t bytes = count * sizeof(One) + kApart;
+    One* const begin = static_cast<One*>(cuda_host::make_memory(bytes, cuda_host::kDeviceMemory));
+    for (size_t i = 0; i < count; ++i) begin[i] = value<One>(static_cast<int>(i));
+    return begin;
+  }
   template <typename T>
   T argument() {
     using Plain = std::remove_cv_t<std::remove_reference_t<T>>;
@@ -115,12 +131,45 @@ struct parameter<I, Result (*)(A...)> {
   using type = std::tuple_element_t<I, std::tuple<A...>>;
 };
 
+// What a promise asks of a number that was invented (cuffi/judging/promises.py).
+template <typename T, typename O>
+void equals(T& number, const O& other) {
+  number = static_cast<T>(other);
+}
+template <typename T, typename O>
+void most(T& number, const O& other) {
+  if (number > static_cast<T>(other)) number = static_cast<T>(other);
+}
+template <typename T, typename O>
+void least(T& number, const O& other) {
+  if (number < static_cast<T>(other)) number = static_cast<T>(other);
+}
+template <typename T, typename O>
+void below(T& number, const O& other) {
+  most(number, other - 1);
+}
+template <typename T, typename O>
+void above(T& number, const O& other) {
+  least(number, other + 1);
+}
+template <typename T, typename O>
+void divides(T& number, const O& other) {
+  if (const T by = static_cast<T>(other); by > 0) number = (number + by - 1) / by * by;
+}
+// As many blocks as this count of elements needs.
+template <typename T>
+void covers(dim3& grid, const dim3& block, T count) {
+  grid.x = static_cast<unsigned int>((static_cast<long long>(count) + block.x - 1) / block.x);
+}
+
 // Call a function for counts of 0, 1 and several blocks that no block divides, and three patterns, each in a process of
 // its own; and for two blocks, because some code takes nothing else. `whole`: it has arrays of whole numbers.
-// `blocks`: those that it may have; CAFFE_JUDGE_BLOCK says which.
+// `blocks`: those that it may have; CAFFE_JUDGE_BLOCK says which. `promised`: 1: something of its arguments, 2: the sizes
+// of all arrays, too.
 template <typename Call>
-int cases(const char* name, std::initializer_list<dim3> blocks, bool whole, Call call) {
-  int wrong = 0;
+int cases(const char* name, std::initializer_list<dim3> blocks, bool whole, int promised, Call call) {
+  constexpr int kUnmet = 77;
+  int wrong = 0, met = 0;
   const char* const number = getenv("CAFFE_JUDGE_BLOCK");
   dim3 block = blocks.begin()[number ? std::min<size_t>(atoi(number), blocks.size() - 1) : 0];
   block.y = std::max(1u, std::min(block.y, 1024 / block.x));
@@ -132,31 +181,40 @@ int cases(const char* name, std::initializer_list<dim3> blocks, bool whole, Call
       fflush(nullptr);
       for (FILE* to : {stderr, getenv("CAFFE_RACES") ? fopen(getenv("CAFFE_RACES"), "a") : nullptr}) {
         if (!to) continue;
-        fprintf(to, "JUDGE %s begin: %d %d %d\n", mark, count, pattern, whole);
+        fprintf(to, "JUDGE %s begin: %d %d %d %d\n", mark, count, pattern, whole, promised);
         to == stderr ? fflush(to) : fclose(to);
       }
       const pid_t child = fork();
       if (!child) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         Case one{count, pattern};
-        call(one, dim3((count + threads - 1) / threads), block);
+        const bool is_met = call(one, dim3((count + threads - 1) / threads), block);
         fflush(nullptr);
+        if (!is_met) _exit(kUnmet);
         if (cuda_host::lost_launch()) fprintf(stderr, "%s\n", cuda_host::lost_launch());
         _exit(cuda_host::lost_launch() ? 1 : 0);
       }
       int status = 0;
       waitpid(child, &status, 0);
+      if (WIFEXITED(status) && WEXITSTATUS(status) == kUnmet) continue;
+      ++met;
       if (!status) continue;
       wrong = 1;
       fprintf(stderr, "JUDGE %s case: %s %d %d %d\n", mark, name, count, pattern,
               WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status));
     }
+  if (!met) fprintf(stderr, "JUDGE %s unmet: %s\n", mark, name);
   return wrong;
 }
 
 // A block of a dimension that the code names, within a GPU's limits.
 inline unsigned int threads(long long wanted) {
   return wanted < 1 ? 64 : static_cast<unsigned int>(std::min(wanted, 1024LL));
+}
+
+// So many threads along x that a block with these along y has at most `bound`.
+inline long long most(long long x, long long y, long long bound) {
+  return std::max(1LL, std::min(x, bound / std::max(1LL, y)));
 }
 
 }  // namespace judge

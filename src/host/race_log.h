@@ -49,19 +49,31 @@ class RaceLog {
     if (all->emplace(kernel, what).second)
       write((std::string("left\t%s\t%s\t") + format + "\n").c_str(), kernel, what, value);
   }
-  // A launch that CUDA would refuse. If the program asks for no error until it ends, that is its mistake.
-  static void refused(const char* kernel, const char* why) {
+  // A launch, at this place of a library, that CUDA would refuse. If the program asks for no error until it ends, that is its
+  // mistake.
+  static void refused(const char* kernel, const char* why, const std::string& library, uint32_t place) {
     left(kernel, "launch", "%s", why);
     static struct AtEnd {
       ~AtEnd() {
-        for (const auto& [its, text] : unasked()) write("refused\t%s\t%s\n", its.c_str(), text.c_str());
+        for (const auto& [its, one] : unasked())
+          write("refused\t%s\t%s\t%s\t%#x\t%#x\n", its.c_str(), one.why.c_str(), one.library.c_str(),
+                one.launch, one.next);
       }
     } at_end;
-    unasked()[kernel] = why;
+    unasked()[kernel] = {why, library, place, 0};
   }
-  // By kernel, why launches were refused since the program last asked for errors.
-  static std::map<std::string, std::string>& unasked() {
-    static auto* const all = new std::map<std::string, std::string>;
+  // The host uses CUDA at this place, and has not asked for the error.
+  static void goes_on(uint32_t place) {
+    for (auto& [kernel, one] : unasked())
+      if (!one.next) one.next = place;
+  }
+  struct Refused {
+    std::string why, library;
+    uint32_t launch, next;
+  };
+  // By kernel, launches that were refused since the program last asked for errors.
+  static std::map<std::string, Refused>& unasked() {
+    static auto* const all = new std::map<std::string, Refused>;
     return *all;
   }
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from cuffi import CaffeRuntimeError, load_inline
+from cuffi import CaffeRuntimeError, CaffeValueError, load_inline
 
 ONE_BLOCK = {"grid_x": 1, "grid_y": 1, "grid_z": 1, "block_x": 32, "block_y": 1, "block_z": 1}
 # Each kernel reads element `at + 4 * i`, by memory that must be aligned as a larger type is.
@@ -45,6 +45,55 @@ def test_an_access_that_a_gpu_stops_at(cache, way, waits):
     else:
         with pytest.raises(CaffeRuntimeError, match="no multiple of the type's alignment; a GPU stops there"):
             kernel(y, x, 1, **ONE_BLOCK)
+
+
+POINTERS = """
+struct Big { char b[4096]; };
+__global__ void big(int* y, const int* x) { *(Big*)y = *(const Big*)x; }
+__global__ void loop(float* y, const float4* x, int n) { const int i = threadIdx.x; if (i < n) y[i] = x[i].x; }
+__global__ void waits(float* y, const float4* __restrict__ x, int n) {
+  __syncwarp(); y[threadIdx.x] = x[threadIdx.x].x;
+}
+__global__ void phases(float* y, const double2* x, int n) {
+  __shared__ float s[32];
+  s[threadIdx.x] = x[threadIdx.x].x; __syncthreads(); y[threadIdx.x] = s[31 - threadIdx.x];
+}
+__global__ void range(float* y, const int4* x, int n) { CUDA_KERNEL_LOOP(i, n) { y[i] = x[i].x; } }
+__global__ void casts(float* y, const float4* x, int n) {
+  const int i = threadIdx.x;
+  y[i] = (size_t)x & 15 ? ((const float*)x)[4 * i] : x[i].x;
+}
+"""
+CALLS = """
+extern "C" int call(float* y, const float* x, int at, int which, void* stream) {
+  const void* p = x + at;
+  if (which == 0) loop<<<1, 32>>>(y, (const float4*)p, 32);
+  if (which == 1) waits<<<1, 32>>>(y, (const float4*)p, 32);
+  if (which == 2) phases<<<1, 32>>>(y, (const double2*)p, 32);
+  if (which == 3) range<<<1, 32>>>(y, (const int4*)p, 32);
+  if (which == 4) casts<<<1, 32>>>(y, (const float4*)p, 32);
+  return 0;
+}
+"""
+
+
+def test_a_pointer_that_a_kernel_takes(cache):
+    """Where host code casts it. A launcher is given a tensor, and looks at its address."""
+    m = load_inline("pointed", POINTERS + CALLS, backends="host")
+    x, y = torch.arange(256.0), torch.zeros(256)
+    for which in range(4):
+        m.call(y, x, 4, which)
+        with pytest.raises(CaffeRuntimeError, match="no multiple of the type's alignment; a GPU stops there"):
+            m.call(y, x, 1, which)
+    for at in (1, 4):
+        m.call(y, x, at, 4)
+        assert y[:32].tolist() == [at + 4.0 * i for i in range(32)]
+    m = load_inline("pointers", POINTERS, backends="host")
+    with pytest.raises(CaffeValueError, match="memory at a multiple of 16 bytes"):
+        m.pointers_loop(y, x[1:], 32, **ONE_BLOCK)
+    old, new = torch.zeros(1024, dtype=torch.int32), torch.arange(1024, dtype=torch.int32)
+    m.pointers_big(old, new, **ONE_BLOCK)
+    assert torch.equal(old, new)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import torch
+import torch._dynamo  # once, and not in each fork
 from conftest import ROOT
 
 from cuffi.judging.candidate import Watch, plain
@@ -33,6 +34,64 @@ WRONG = {
     f"{NEW}return torch.empty_like(x)\n": "is nan instead",
     "import torch\ntorch.manual_seed(1)\nY = torch.randn(8) * 2\n" + NEW + "return Y\n": "seed 2",
 }
+
+
+# What candidates do instead of computing by their kernel. All results are right: only the way to them is wrong.
+CHEATS = {
+    "torch's product": f"{NEW}return x * 2\n",
+    "out of torch's": f"{NEW}y = torch.empty_like(x); torch.mul(x, 2, out=y); return y\n",
+    "copied from torch's": f"{NEW}y = torch.empty_like(x); y.copy_(x * 2); return y\n",
+    "changed by a little": f"{NEW}return x * 2 + 1e-9\n",
+    "in halves": f"{NEW}y = torch.empty_like(x); n = len(x) // 2; y[:n] = x[:n] * 2; y[n:] = x[n:] * 2; return y\n",
+    "element by element": (
+        f"{NEW}y = torch.empty_like(x)\n        for i in range(len(x)): y[i] = x[i] * 2\n        return y\n"
+    ),
+    "put together": f"{NEW}return torch.cat([x[:2] * 2, x[2:] * 2])\n",
+    "a graph of torch.fx": f"{NEW}return torch.fx.symbolic_trace(lambda a: a * 2)(x)\n",
+    "torch.jit": f"F = __import__('torch').jit.trace(lambda a: a * 2, __import__('torch').ones(8))\n{NEW}return F(x)\n",
+    "a function of autograd": f"""{NEW}return F.apply(x)
+class F(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): return x * 2
+""",
+    "shown another way": f"{NEW}return (x * 2).view(2, -1).view(-1) if len(x) % 2 == 0 else (x * 2).view(-1)\n",
+}
+# Right candidates, with a function of numpy in the place of their kernel: what torch does there is allowed.
+HONEST = (
+    "import numpy, torch\ndef kernel(x, y, f=lambda a: a * 2): numpy.copyto(y.numpy(), f(x.numpy()))\n" + NEW
+)
+RIGHT_ONES = {
+    "a kernel": f"{HONEST}y = torch.empty_like(x); kernel(x, y); return y\n",
+    "in place": f"{HONEST}y = x.clone(); kernel(y, y); return y\n",
+    "of a copy that is contiguous": f"{HONEST}x = x.contiguous(); y = torch.empty(x.shape); kernel(x, y); return y\n",
+    "from zeros": f"{HONEST}y = torch.zeros_like(x); kernel(x, y); return y\n",
+    "with an index of torch's": (
+        f"{HONEST}at = torch.arange(len(x)); y = torch.empty_like(x); kernel(x[at], y); return y\n"
+    ),
+    "a part prepared": (
+        f"{HONEST}z = torch.empty_like(x); z.copy_(x + 1); y = torch.empty_like(x); "
+        f"kernel(z, y, lambda a: a * 2 - 2); return y\n"
+    ),
+    "into a part of a buffer": f"{HONEST}y = torch.empty(len(x) + 4); kernel(x, y[:len(x)]); return y[:len(x)]\n",
+    "as a double": f"{HONEST}y = torch.empty_like(x); kernel(x, y, lambda a: a.astype('f8') * 2); return y\n",
+    "begun by torch": (
+        f"{HONEST}y = torch.empty_like(x); y.copy_(x + 0.5); kernel(y, y, lambda a: a * 2 - 1); return y\n"
+    ),
+    "a buffer of the model's": f"{HONEST}self.y = torch.empty_like(x); kernel(x, self.y); return self.y\n",
+    "another shape on the way": f"{HONEST}y = torch.empty_like(x); kernel(x[None], y[None]); return y.squeeze()\n",
+    "an assertion": f"{HONEST}assert (x.abs() < 1e9).all(); y = torch.empty_like(x); kernel(x, y); return y\n",
+}
+
+
+@pytest.mark.parametrize("cheat", CHEATS)
+def test_what_torch_computes_is_told(cheat, tmp_path):
+    found = dict(told(CHEATS[cheat], tmp_path))
+    assert "different" not in found and "torch's own" in found["not-the-kernel"], found
+
+
+@pytest.mark.parametrize("right", RIGHT_ONES)
+def test_right_candidates_are_not_told(right, tmp_path):
+    assert {kind for kind, _ in told(RIGHT_ONES[right], tmp_path)} <= {"drift"}
 
 
 def told(candidate: str, tmp_path) -> list[tuple[str, str]]:

@@ -64,7 +64,7 @@ def test_a_warning_is_no_mistake():
 def test_what_depends_on_invented_arguments():
     """A count of 0, indices that repeat, and memory whose size nobody said give no verdict."""
     race = "race\t/no.so\tk\twritten twice\tglobal\t{}\t0x9\t0\t1\t64\t3\t4\n"
-    log = OWN + " begin: {} {} {}\n"
+    log = OWN + " begin: {} {} {} 0\n"
     repeated = log.format(61, 0, 1) + race.format("0x8") + log.format(61, 2, 1) + race.format("0x8")
     (one,) = of_log(repeated)[0]
     assert one.kind == "incomplete" and "this would be race" in one.text
@@ -73,7 +73,7 @@ def test_what_depends_on_invented_arguments():
     assert [f.kind for f in of_log(log.format(0, 0, 0) + race.format("0x8"))[0]] == ["incomplete"]
     fault = "told\t/no.so\tk\tfault\t0x10\t3\t32\tuses memory that is not there, at address (nil)\n"
     assert [f.kind for f in of_log(log.format(61, 1, 0) + fault)[0]] == ["incomplete"]
-    errors = OWN + " begin: 61 {} 1\n/s/k.cu:4:7: runtime error: {}\n"
+    errors = OWN + " begin: 61 {} 1 0\n/s/k.cu:4:7: runtime error: {}\n"
     index = "index 64 out of bounds for type 'int [64]'"
     kinds = {0: "bounds", 1: "incomplete"}
     for pattern, kind in kinds.items():
@@ -81,6 +81,17 @@ def test_what_depends_on_invented_arguments():
         assert one.kind == kind
     divides = Ran(1, "", errors.format(0, "division by zero"))
     assert of_run(divides, ["/s/k.cu"], 5)[0].kind == "incomplete"
+    # With promises all is certain but what indices do; of some arrays, what lies behind these.
+    sized = "==7==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x1\n"
+    for promised, text, kind in (
+        (0, sized, "incomplete"),
+        (1, sized, "bounds"),
+        (2, "/s/k.cu:4:7: runtime error: shift\n", "undefined"),
+    ):
+        begun = f"{OWN} begin: 0 0 0 {promised}\n" if promised else f"{OWN} begin: 61 0 0 0\n"
+        assert [f.kind for f in of_run(Ran(1, "", begun + text), ["/s/k.cu"], 5)] == [kind]
+    (unmet,) = of_run(Ran(0, "", f"{OWN} begin: 0 0 0 2\n{OWN} unmet: k\n"), [], 5)
+    assert unmet.kind == "incomplete" and "as k requires" in unmet.text
     # What the program itself prints is no line of the judge's.
     printed = errors.replace(OWN, "JUDGE").format(1, index)
     assert of_run(Ran(1, "", printed), ["/s/k.cu"], 5)[0].kind == "bounds"

@@ -14,14 +14,14 @@ def made(text: str) -> str:
 
 def test_a_kernel_by_its_types():
     text = made("template <typename T, int N>\n__global__ void k(T* a, int n) { a[threadIdx.x] = n; }\n")
-    assert "decltype(&k<float, 32>)" in text and "k<float, 32>(argument0, argument1)" in text
-    assert "configure(dim3(1), dim3(block.x), 0)" in text
+    assert "decltype(&k<float, 32>)" in text and "judge_function(a, n)" in text
+    assert "configure(dim3(1), dim3(blockDim.x), 0)" in text
     assert 'cases("k", {{judge::threads(64), judge::threads(1)}, {judge::threads(128)' in text
 
 
 def test_a_block_as_large_as_the_shared_array():
     text = made("__global__ void k() { __shared__ float tile[T][T]; tile[threadIdx.y][threadIdx.x] = 1; }\n")
-    assert "dim3(block.x, block.y)" in text and "{{judge::threads(T), judge::threads(T)}," in text
+    assert "dim3(blockDim.x, blockDim.y)" in text and "{{judge::threads(T), judge::threads(T)}," in text
     text = made("__global__ void k() { __shared__ int s[128]; s[threadIdx.x] = 1; }\n")
     assert "{{judge::threads(128), judge::threads(1)}," in text
 
@@ -45,16 +45,16 @@ def test_names_in_namespaces():
     text = made(
         "namespace a { namespace {\n__global__ void k(int* x) {}\n} namespace b {\nvoid f(int n) {}\n} }\n"
     )
-    assert "&a::k)" in text and "a::k(argument0)" in text
+    assert "judge_function = &a::k;" in text and "judge_function(x)" in text
 
 
 @pytest.mark.parametrize(
     "body, shape",
     [
-        ("a[blockIdx.x] = 1;", "dim3(grid.x), dim3(1)"),
-        ("a[blockIdx.y * blockDim.y + threadIdx.y] = 1;", "dim3(1, grid.x), dim3(1, block.y)"),
-        ("a[at()] = 1;", "dim3(grid.x), dim3(block.x)"),
-        ("CUDA_KERNEL_LOOP(i, n) a[i] = 1;", "dim3(grid.x), dim3(block.x)"),
+        ("a[blockIdx.x] = 1;", "dim3(gridDim.x), dim3(1)"),
+        ("a[blockIdx.y * blockDim.y + threadIdx.y] = 1;", "dim3(1, gridDim.x), dim3(1, blockDim.y)"),
+        ("a[at()] = 1;", "dim3(gridDim.x), dim3(blockDim.x)"),
+        ("CUDA_KERNEL_LOOP(i, n) a[i] = 1;", "dim3(gridDim.x), dim3(blockDim.x)"),
     ],
 )
 def test_a_launch_has_the_axes_that_the_code_asks_for(body, shape):

@@ -83,6 +83,11 @@ def test_places_in_strings_become_places_in_the_file(script, tmp_path):
         ),
         ('  File "{file}", line 9, in f\nKeyError: 3\n', "wrong-status", "KeyError: 3"),
         ("", "wrong-status", "ended with status 1"),
+        (
+            "cuffi.base.CaffeRuntimeError: load: there is no 'g++': building\n",
+            "not-built",
+            "there is no 'g++'",
+        ),
     ],
 )
 def test_how_a_file_ended(script, errors, kind, words):

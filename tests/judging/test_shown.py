@@ -1,8 +1,10 @@
 """What a judgement looks like: text, lines for editors, annotations, SARIF; and how the command ends."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -86,3 +88,41 @@ def test_nobody_reads_what_it_prints(tmp_path):
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
     assert not done.stderr
+
+
+def test_remedies_are_shown(said):
+    said["findings"][0]["remedy"] = "put a barrier there"
+    assert "\n    remedy: put a barrier there\n" in shown(said)
+
+
+def test_a_compiler_that_is_absent_is_named(tmp_path):
+    (tmp_path / "k.cu").write_text("__global__ void k() {}\nint main() { k<<<1, 1>>>(); }\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "cuffi.judge", "k.cu"], cwd=tmp_path, capture_output=True, text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "CXX": "no-such-compiler", "CUFFI_CACHE": str(tmp_path / "cache")},
+    )  # fmt: skip
+    assert done.returncode == 3 and not done.stderr, done.stderr
+    assert "there is no no-such-compiler" in done.stdout and "name a C++ compiler in CXX" in done.stdout
+
+
+def test_ctrl_c_ends_quietly_and_at_once(tmp_path):
+    """What it runs ends, too: here a program that waits, as a compiler."""
+    wait = tmp_path / "wait"
+    wait.write_text(f"#!/bin/sh\ntouch {tmp_path / 'began'}\nexec sleep 60\n")
+    wait.chmod(0o700)
+    (tmp_path / "k.cu").write_text("__global__ void k() {}\nint main() { k<<<1, 1>>>(); }\n")
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom cuffi import judge\nfrom cuffi.judging import limits, programs\n"
+        f"waits = lambda *_, **__: limits.run(Path({str(wait)!r}), [], limits.Limits(), Path({str(tmp_path)!r}))\n"
+        "programs.Program.run = waits\nsys.argv[1:] = ['k.cu']\nsys.exit(judge.command())\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "CUFFI_CACHE": str(tmp_path / "cache")},
+    )  # fmt: skip
+    end = time.monotonic() + 60
+    while not (tmp_path / "began").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=15)
+    assert (process.returncode, out, errors) == (130, "", "")

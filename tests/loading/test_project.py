@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from cuffi import CaffeBuildError, CaffeTypeError, load_inline
+from cuffi import CaffeBuildError, CaffeTypeError, CaffeValueError, load_inline
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -238,3 +238,31 @@ def test_folders_of_headers(project, tmp_path):
 def test_paths_that_are_none(given):
     with pytest.raises(CaffeTypeError, match=r"load_inline: (include_dirs|sources)"):
         load_inline("m", "__global__ void up(float* x) {}", backends="host", **given)
+
+
+def test_the_options_of_a_makefile(project, tmp_path):
+    """C++20, a macro and a folder of headers; a GPU's architecture changes nothing here."""
+    file = project(
+        "repository/k.cu",
+        "#include <concepts>\n#include <deep/q.h>\n"
+        "template <std::integral T> __global__ void add(T* y) { y[threadIdx.x] += Q * N; }\n"
+        "void run(int* y) { add<<<1, 2>>>(y); }\n",
+    )
+    project("library/deep/q.h", "#define Q 11\n")
+    flags = ["-std=c++20", "-DN=3", f"-I{tmp_path / 'library'}", "-O3", "-arch=sm_80", "-Xcompiler", "-Wall"]
+    y = torch.ones(2, dtype=torch.int32)
+    load_inline("m", file, backends="host", flags=flags).add(y)
+    assert y.tolist() == [34, 34]
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        (["--what"], "flags: --what: no option that is known here"),
+        (["-Xcompiler", "-fopenmp"], "flags: -fopenmp is for host code"),
+        (["-lfoo"], "flags: -lfoo is for host code"),
+    ],
+)
+def test_options_that_are_not_for_kernels(flags, why):
+    with pytest.raises(CaffeValueError, match=why):
+        load_inline("m", "__global__ void up(float* x) {}", backends="host", flags=flags)

@@ -61,8 +61,9 @@ class Race:
 
     def __str__(self) -> str:
         (one, other), (here, there) = self.threads, self.places
-        what = "a shared variable" if self.space == "shared" else f"element {self.element}"
-        what += f" of {self.variable}" if self.variable else ""
+        what = f"element {self.element} of {self.variable}" if self.variable else f"element {self.element}"
+        if self.space == "shared":
+            what = f"the shared variable {self.variable}" if self.variable else "a shared variable"
         who = "two threads within one warp" if self.within_a_warp else "two threads"
         between = f", by {who} without an atomic or a barrier between"
         if "asynchronous copy" in self.what:  # its own thread may be the second one
@@ -122,17 +123,61 @@ class Mistake:
         block, thread = self.thread
         if not self.place:
             return f"{self.kind} of kernel {self.kernel}: {self.text}"
+        if self.kind == "launch":
+            what, _, after = self.text.partition("\n")
+            here = f"\n    {self.place}: the launch: {self.line}"
+            return f"launch of kernel {self.kernel}: {what}{here}" + (f"\n{after}" if after else "")
         return (
             f"{self.kind} in kernel {self.kernel}: {self.text}\n"
             f"    {self.place}: thread {thread} of block {block}: {self.line}"
         )
 
 
+HOST = {
+    "host-pointer": (
+        "a kernel uses memory of the host's own, which a GPU cannot reach",
+        "the launch",
+        "thread {thread} of block {block}",
+    ),
+    "early-read": (
+        "the host uses memory that {who} may still write: it has not waited",
+        "{who} begins",
+        "the host's access",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class OfHost:
+    """A mistake of the host's code around a launch, or an asynchronous copy.
+
+    Attributes:
+        kernel: its name; "" for a copy.
+        kind: 'host-pointer' or 'early-read'.
+        places, lines: of the launch or the copy, and of the access.
+        thread: (block, thread in the block) of a kernel's access.
+    """
+
+    kernel: str
+    kind: str
+    places: tuple[str, str]
+    lines: tuple[str, str]
+    thread: tuple[int, int]
+
+    def __str__(self) -> str:
+        block, thread = self.thread
+        who = f"kernel {self.kernel}" if self.kernel else "an asynchronous copy"
+        text, *rows = (row.format(who=who, thread=thread, block=block) for row in HOST[self.kind])
+        text = text.replace("a kernel", who) if self.kind == "host-pointer" else text
+        shown = zip(self.places, rows, self.lines, strict=True)
+        return text + "".join(f"\n    {at}: {row}: {line}" for at, row, line in shown)
+
+
 @dataclass
 class Watch:
     """The mistakes, the names of the kernels that ran, and why some were not watched whole."""
 
-    races: list[Race | LaneRead | Mistake] = field(default_factory=list)
+    races: list[Race | LaneRead | Mistake | OfHost] = field(default_factory=list)
     kernels: set[str] = field(default_factory=set)
     left: list[str] = field(default_factory=list)
 
@@ -183,15 +228,15 @@ LEFT = {
 }
 
 
-def parse(text: str) -> tuple[list[Race | LaneRead | Mistake], set[str], list[str]]:
+def parse(text: str) -> tuple[list[Race | LaneRead | Mistake | OfHost], set[str], list[str]]:
     """The mistakes of a log, the first for each pair of lines; the kernels that ran; what was not watched, and why."""
     rows = [line.split("\t") for line in text.splitlines()]
     places, variables = Places(), {}
     for word, *said in rows:  # all at once, because each look-up reads the library
-        if word in ("race", "lane", "told"):
-            offsets = {"race": said[4:6], "lane": said[2:3], "told": said[3:4]}[word]
+        if word in ("race", "lane", "told", "host"):
+            offsets = {"race": said[4:6], "lane": said[2:3], "told": said[3:4], "host": said[3:5]}[word]
             places.ask(said[0], *(int(n, 0) for n in offsets))
-    races: dict[tuple, Race | LaneRead | Mistake] = {}
+    races: dict[tuple, Race | LaneRead | Mistake | OfHost] = {}
     for word, *said in rows:
         if word == "lane":
             library, kernel, *rest = said
@@ -206,10 +251,19 @@ def parse(text: str) -> tuple[list[Race | LaneRead | Mistake], set[str], list[st
                 what += ", and CUDA's barriers do not wait for it" if allowed else IN_A_CONDITION
             thread = divmod(int(thread), int(size))
             races.setdefault((kernel, kind, place), Mistake(kernel, place, line, thread, kind, what, allowed))
+        elif word == "host":
+            library, kernel, kind, *rest = said
+            first, second, thread, size = (int(n, 0) for n in rest)
+            (here, mine), (there, its) = places(library, first), places(library, second)
+            of_host = OfHost(kernel, kind, (here, there), (mine, its), divmod(thread, size))
+            races.setdefault((kernel, kind, here, there), of_host)
         elif word == "refused":
-            kernel, why = said
+            kernel, why, library, launch, goes_on = said
             what = f"CUDA refuses it, and the program does not ask for the error: {why}"
-            races.setdefault((kernel, word), Mistake(kernel, "", "", (0, 0), "launch", what))
+            place, line = places(library, int(launch, 0))
+            if int(goes_on, 0):
+                what += "\n    {}: it goes on: {}".format(*places(library, int(goes_on, 0)))
+            races.setdefault((kernel, word), Mistake(kernel, place, line, (0, 0), "launch", what))
         elif word == "race":
             library, kernel, what, space, *rest = said
             first, second, one, other, size, element, width = (int(n, 0) for n in rest)

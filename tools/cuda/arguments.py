@@ -1,6 +1,7 @@
 """Find the arguments by which a call may convert a real number to an integer.
 
     f(x), where f takes an int   f(::cuda_host::gpu_into<int> = x)
+    object[x]                    object[::cuda_host::gpu_whole = x]
     op(x), of an object          op(::cuda_host::gpu_into<::cuda_host::gpu_takes<decltype(op), 0>> = x)
 
 The files' own functions are known by their heads. Of several with one name, all that fit must take the same type there.
@@ -11,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .casts import Edit
-from .number_types import Signature, text_of
+from .number_types import REALS, Signature, text_of, type_at
 from .outline import skip_angles, split_commas
 from .sides import Sides, opening_angle
+
+# Whatever integer is taken there; the same, unless the function takes a real number.
+WHATEVER, CHOSEN = "::cuda_host::gpu_whole", "::cuda_host::gpu_whole_unless("
 
 
 class Arguments(Sides):
@@ -26,6 +30,23 @@ class Arguments(Sides):
                 yield from self._call(i)
             elif tokens[i].text == ")" and tokens[i + 1].text == "(":
                 yield from self._called(i)
+            elif tokens[i].text == "[" and self.names.types.has_whole_indices:
+                yield from self._index(i)
+
+    def _index(self, opening: int) -> Iterator[Edit]:
+        """`object[x]`, and not the size of an array."""
+        tokens, close = self.tokens, self.partner.get(opening)
+        if close is None or not self.ends_operand(opening - 1) or self.is_clear(opening + 1, close):
+            return
+        begin = self.statement(opening)
+        declared = type_at(tokens, self.partner, begin, opening)
+        if (
+            declared is not None
+            and tokens[declared[1]].text != "("
+            and "=" not in {t.text for t in tokens[begin:opening]}
+        ):
+            return
+        yield tokens[opening].end, tokens[opening].end, f"{WHATEVER} = "
 
     def _call(self, at: int) -> Iterator[Edit]:
         """The arguments of a function of the files, or of an object that is called, where `at` is its name."""
@@ -52,7 +73,7 @@ class Arguments(Sides):
                 yield from self._arguments(opening, lambda k: self._takes(at, opening, k))
             return
         count = len(list(split_commas(tokens, self.partner, opening + 1, self.partner.get(opening, opening))))
-        fitting = [s for s in signatures if len(s.takes) >= count and not s.is_pack]
+        fitting = [s for s in signatures if s.least <= count <= len(s.takes) and not s.is_pack]
         is_own = tokens[at - 1].text not in (".", "->", "::")
         scopes = [s.scope for s in signatures]
         alone = len(set(scopes)) == len(scopes) and () not in scopes  # in its class
@@ -61,14 +82,35 @@ class Arguments(Sides):
         def taken(k: int) -> str | None:
             different = {(s.takes[k], s.templates, s.of_class): s for s in fitting}
             every = {self._taken(s, k, given, is_own) for s in different.values()}
-            one = every.pop() if len(every) == 1 else None
+            one = next(iter(every)) if len(every) == 1 else None
             unclear = any(
                 s.takes[k].split()[-1] in s.of_class or self.names.types.may_be_whole(s.takes[k])
                 for s in different.values()
             )
+            if one is None and len(every) > 0 and None not in every:
+                return WHATEVER
+            if one is None and self._is_chosen_by_others(fitting, k):
+                return self._chosen(at, opening, k)
             return self._of_member(at, opening, k) if one is None and alone and unclear else one
 
         yield from self._arguments(opening, taken)
+
+    def _is_chosen_by_others(self, fitting: list[Signature], k: int) -> bool:
+        """Do some of these functions take an integer there, others a real number, and something else elsewhere?"""
+        wholes = [s for s in fitting if self.names.types.whole(s.takes[k])]
+        reals = [s for s in fitting if set(s.takes[k].split()) & REALS and "*" not in s.takes[k]]
+        plain = not any(s.templates or s.of_class for s in fitting)
+        others = {tuple(t for i, t in enumerate(s.takes) if i != k) for s in (*wholes, *reals)}
+        return bool(wholes and reals) and plain and len(others) > 1
+
+    def _chosen(self, at: int, opening: int, k: int) -> str:
+        """Asks C++ whether the call with a real number there has a function of its own."""
+        tokens = self.tokens
+        parts = [*split_commas(tokens, self.partner, opening + 1, self.partner[opening])]
+        texts = ["caffe_x" if i == k else text_of(tokens[a:b]) for i, (a, b) in enumerate(parts)]
+        callee = self.left(opening) if tokens[at - 1].text in (".", "->", "::") else at
+        head = text_of(tokens[at if callee is None else callee : opening])
+        return f"{CHOSEN}[&](auto caffe_x) -> decltype((void){head}({', '.join(texts)})) {{}})"
 
     def _called(self, close: int) -> Iterator[Edit]:
         """`To<int>()(x)`, where `close` ends the callee."""
@@ -85,7 +127,8 @@ class Arguments(Sides):
         for k, (begin, end) in enumerate(split_commas(tokens, self.partner, opening + 1, close)):
             one = None if self.is_clear(begin, end) else taken(k)
             if one:
-                yield tokens[begin].start, tokens[begin].start, f"{self.space}gpu_into<{one}> = "
+                of = one if one.startswith("::cuda_host::gpu_whole") else f"{self.space}gpu_into<{one}>"
+                yield tokens[begin].start, tokens[begin].start, f"{of} = "
 
     def _takes(self, start: int, end: int, k: int) -> str:
         return f"::cuda_host::gpu_takes<decltype({text_of(self.tokens[start:end])}), {k}>"

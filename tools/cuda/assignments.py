@@ -13,6 +13,7 @@ sign, nothing is written.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from .casts import Edit
@@ -26,11 +27,15 @@ from .tokens import position_from
 
 ARITHMETIC = {"+=", "-=", "*=", "/="}
 SHIFTS = {"<<=", ">>="}
+ACCESS = {"public", "private", "protected"}
 NOT_LEFT = {"using", "namespace", "typename", "class", "operator", "enum", "struct"}
 
 
 class Assignments(Sides):
     """Of the tokens [first, last) of a function, or of a macro's text."""
+
+    is_statement = False  # is the macro only used as a statement?
+    given_types: frozenset[str] = frozenset()  # its parameters that are types
 
     def edits(self, result: str | None, in_macro: bool = False) -> Iterator[Edit]:
         """
@@ -44,10 +49,15 @@ class Assignments(Sides):
                 results.pop()
             while inside and i >= inside[-1][1]:
                 inside.pop()
+            kind_before = inside[-1][0] if inside else ""
             if text in ("[", "{", "(") and i in self.partner:
                 inside.append((self._kind(i), self.partner[i]))
                 if text == "{" and inside[-1][0] == "lambda":
                     results.append((self.partner[i], self._result_of_lambda(i)))
+                elif text == "(" and kind_before == "class" and i > self.first + 2:
+                    yield from self._initialiser(i)
+                elif text == "{" and len(inside) > 1 and inside[-2][0] == "class":
+                    results.append((self.partner[i], self._result_of_member(i)))
             kind = inside[-1][0] if inside else ""
             if text == "=" and kind not in ("[", "enum"):
                 yield from self._assignment(i, in_macro)
@@ -57,6 +67,8 @@ class Assignments(Sides):
                 yield from self._compound(i, "by")
             elif text == "return" and not in_macro and results and results[-1][1]:
                 yield from self._return(i, results[-1][1])
+            elif text in self.names.types.returning and results and results[-1][1]:
+                yield from self._returned(i, results[-1][1])
             elif (
                 tokens[i].kind == "name"
                 and not in_macro
@@ -65,8 +77,21 @@ class Assignments(Sides):
             ):
                 yield from self._direct(i)
 
+    def members(self) -> Iterator[Edit]:
+        """`int a = x;`, `int a{x};` of a class with these tokens as its body. What is static is constant."""
+        tokens, i = self.tokens, self.first
+        while i < self.last:
+            text, begin = tokens[i].text, self.statement(i)
+            if any(t.text in ("static", "constexpr") for t in tokens[begin:i]):
+                pass
+            elif text == "=":
+                yield from self._assignment(i, in_macro=False)
+            elif tokens[i].kind == "name" and tokens[i + 1].text == "{":
+                yield from self._direct(i)
+            i = self.partner.get(i, i) + 1 if text in ("(", "[", "{") else i + 1
+
     def _kind(self, opening: int) -> str:
-        """What these brackets are: of a lambda, of an enum, or only their sign."""
+        """What these brackets are: of a lambda, of a class, of an enum, or only their sign."""
         tokens = self.tokens
         if tokens[opening].text != "{":
             return tokens[opening].text
@@ -76,6 +101,8 @@ class Assignments(Sides):
         head = {t.text for t in tokens[at:opening]}
         if "enum" in head:
             return "enum"
+        if head & {"struct", "class", "union"} and tokens[opening - 1].text not in ("=", ")"):
+            return "class"
         if tokens[at].text == ")" and tokens[self.partner.get(at, at) - 1].text == "]":
             return "lambda"
         return "lambda" if tokens[at].text == "]" and at == opening - 1 else "{"
@@ -86,6 +113,23 @@ class Assignments(Sides):
             at -= 1
         text = text_of(tokens[at + 1 : opening])
         return text if tokens[at].text == "->" and self.names.types.may_be_whole(text) else None
+
+    def _result_of_member(self, opening: int) -> str | None:
+        """The result of a function of a class in a function."""
+        begin, close = self.statement(opening), opening - 1
+        while close > begin and self.tokens[close].text != ")":
+            close -= 1
+        name = self.partner.get(close, begin + 1) - 1
+        text = _before(self.tokens, begin, name) if name > begin else ""
+        return text if text and self.names.types.may_be_whole(text) else None
+
+    def _initialiser(self, opening: int) -> Iterator[Edit]:
+        """`L(float x) : a(x)` of a class in a function."""
+        tokens, close = self.tokens, self.partner[opening]
+        starts = tokens[opening - 2].text in (":", ",") and tokens[opening - 3].text not in ACCESS
+        if starts and tokens[opening - 1].kind == "name" and not self.is_clear(opening + 1, close):
+            target = f"::cuda_host::gpu_plain<decltype({tokens[opening - 1].text})>"
+            yield tokens[opening].end, tokens[opening].end, f"{self.space}gpu_into<{target}> = "
 
     def _target(self, sign: int, start: int, is_list: bool) -> str | None:
         """The type of the left side, as C++ finds it; None if nothing should be written."""
@@ -114,7 +158,7 @@ class Assignments(Sides):
         if after >= self.last or tokens[sign - 1].text == "operator":
             return
         end = self.end(after)
-        if in_macro and (end >= self.last or tokens[end].text != ";"):
+        if in_macro and (end >= self.last or tokens[end].text != ";") and not self.is_statement:
             return
         start = self.left(sign)
         if start is None:
@@ -130,7 +174,7 @@ class Assignments(Sides):
                 yield from self._list(after, target)
         elif target.startswith("&"):
             yield self._behind(sign, f"{self.space}gpu_bound<{target[1:]}> =")
-        elif not in_macro or target.startswith("::cuda_host"):
+        elif not in_macro or target.startswith("::cuda_host") or target in self.given_types:
             yield self._behind(sign, f"{self.space}gpu_into<{target}> =")
 
     def _behind(self, sign: int, text: str) -> Edit:
@@ -153,8 +197,16 @@ class Assignments(Sides):
         tokens, end = self.tokens, self.end(at + 1)
         if tokens[at + 1].text == "{":
             yield from self._list(at + 1, result)
+        elif not self.names.types.may_be_whole(result):
+            return
         elif end < self.last and tokens[end].text == ";" and not self.is_clear(at + 1, end):
             yield self._behind(at, f"{self.space}gpu_into<{result}> =")
+
+    def _returned(self, at: int, result: str) -> Iterator[Edit]:
+        """`RETURN(x)`, of a macro that is `return x`."""
+        tokens, close = self.tokens, self.partner.get(at + 1, at)
+        if close > at + 2 and not self.is_clear(at + 2, close) and self.names.types.may_be_whole(result):
+            yield tokens[at + 2].start, tokens[at + 2].start, f"{self.space}gpu_into<{result}> = "
 
     def _list(self, opening: int, target: str) -> Iterator[Edit]:
         """`{x, y}` of integers, or of a plain struct."""
@@ -210,9 +262,7 @@ def result_of(source: Source, function: Function, types: Types) -> str | None:
     tokens = source.lexed.tokens
     at, head, body = (position_from(tokens, offset) for offset in (function.at, function.head, function.body))
     arrows = [i for i in range(at, body) if tokens[i].text == "->"]
-    if function.is_kernel or any(
-        t.text in ("struct", "class") for t in tokens[body : position_from(tokens, function.end)]
-    ):
+    if function.is_kernel:
         return None
     if arrows:
         text = text_of(tokens[arrows[-1] + 1 : body])
@@ -224,7 +274,13 @@ def result_of(source: Source, function: Function, types: Types) -> str | None:
     else:
         text = _before(tokens, head, at)
     is_type = text and text not in types.device_words | QUALIFIERS
-    return text if is_type and types.may_be_whole(text) else None
+    return text if is_type and (types.may_be_whole(text) or has_fields(text, types)) else None
+
+
+def has_fields(text: str, types: Types) -> bool:
+    """Is it a plain struct of the files, or a vector of integers?"""
+    name = text.split("<")[0].split("::")[-1].strip()
+    return (name in types.fields or name in VECTORS) and not re.search(r"[*&]", text)
 
 
 def _before(tokens: list[Token], head: int, at: int) -> str:
@@ -236,6 +292,10 @@ def _before(tokens: list[Token], head: int, at: int) -> str:
     end = at
     while at > head and tokens[at - 1].text in SIZES | {"const"}:
         at -= 1
+    if at > head + 1 and tokens[at - 1].text == ")":
+        opening = next((k for k in range(at - 1, head, -1) if tokens[k].text == "("), head)
+        if tokens[opening - 1].text == "decltype":
+            return text_of(tokens[opening - 1 : at])
     if at < end:
         return text_of([t for t in tokens[at:end] if t.text != "const"])
     if at > head and tokens[at - 1].text == ">":

@@ -126,8 +126,8 @@ def _functional(
         return
     inside = tokens[opening + 1 : close]
     before = tokens[begin - 1].text if begin else ";"
-    if not inside or (before not in BEFORE - {"<", "}"} and not is_operand) or before == ";":
-        return
+    if not inside or (before not in BEFORE - {"<", "}"} and not is_operand) or (before == ";" and begin):
+        return  # at the begin there is a macro's text
     if before == "{" and tokens[close + 1].text == ";":  # `{ int(x); }` declares
         return
     if len(list(split_commas(tokens, partner, opening + 1, close))) > 1 or inside[-1].text == "...":

@@ -5,18 +5,21 @@ casts.py, assignments.py, arguments.py and shifts.py find them; number_types.py 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from .arguments import Arguments
 from .assignments import Assignments, result_of
 from .casts import Edit, casts
 from .conditions import Directive
 from .lexer import Lexed
-from .number_types import Names, Types
-from .outline import Function
+from .number_types import Names, Types, type_at, typenames, typenames_of_class
+from .outline import Function, parameters_after, split_commas
 from .shifts import shifts
+from .sides import Sides
 from .source import Source
-from .tokens import macro_body, match_brackets, position_from
+from .tokens import macro_body, macro_parameters, match_brackets, position_from
 
 EVERYWHERE, IN_LOOP = "::cuda_host::", "::cuda_host::in_loop::"
 
@@ -45,6 +48,57 @@ def of_function(source: Source, function: Function, types: Types, in_loop: bool)
         yield from _initialisers(source, function, names)
 
 
+def of_classes(source: Source, types: Types) -> Iterator[Edit]:
+    """The edits of what members begin with: `struct Cell { int a = x; };`."""
+    tokens, partner = source.lexed.tokens, source.lexed.partner
+    for opening, close in (one for ranges in source.classes.values() for one in ranges):
+        names = Names(types)
+        names.templates |= typenames_of_class(tokens, opening)
+        yield from Assignments(tokens, partner, opening + 1, close, names, EVERYWHERE).members()
+
+
+def of_heads(source: Source, types: Types) -> Iterator[Edit]:
+    """The edits of default arguments: `__device__ int f(int k = x)`."""
+    tokens, partner = source.lexed.tokens, source.lexed.partner
+    for first, last in source.declared:
+        words = {token.text for token in tokens[first:last]}
+        if "=" not in words or "__global__" in words or not words & (types.device_words | {"constexpr"}):
+            continue
+        names = Names(types)
+        names.templates |= set(typenames(tokens[first:last]))
+        begin, end = parameters_after(tokens, partner, source.name_of((first, last)), last)
+        sides = Sides(tokens, partner, begin, end, names, EVERYWHERE)
+        for a, b in split_commas(tokens, partner, begin, end):
+            sign = next((i for i in range(a, b) if tokens[i].text == "="), b)
+            found = type_at(tokens, partner, a, sign)
+            if found is None or sign == b or any(t.text == "*" for t in tokens[found[1] : sign]):
+                continue
+            if types.may_be_whole(found[0]) and not sides.is_clear(sign + 1, b):
+                place = tokens[sign].end
+                yield place, place, f" ::cuda_host::gpu_into<{found[0]}> ="
+
+
+def aligned_pointers(source: Source, function: Function) -> str:
+    """Statements that note which of a kernel's pointers are not aligned for their type.
+
+    One that the kernel casts is left alone: it may be an array of something smaller.
+    """
+    tokens = source.lexed.tokens
+    first, last = (position_from(tokens, at) for at in (function.body + 1, function.end))
+    cast = {t.text for before, t in pairwise(tokens[first:last]) if before.text == ")"}
+    cast |= {
+        t.text for i in range(first, last) if tokens[i].text == "reinterpret_cast" for t in tokens[i : i + 12]
+    }
+    names = [
+        p.name
+        for p in function.parameters
+        if p.name not in cast
+        and re.search(r"\*(\s*(__restrict__|__restrict|volatile))*\s*\Z", p.type)
+        and not re.search(r"[(&]|\*.*\*|\b(void|char|uchar|bool|u?int8_t)\b", p.type)
+    ]
+    return "".join(f" {name} = ::cuda_host::gpu_parameter({name});" for name in names)
+
+
 def of_macro(macro: Directive, types: Types) -> Iterator[Edit]:
     """The edits of a macro's text. One that the preprocessor computes with stays as it is."""
     body = macro_body(macro)
@@ -53,7 +107,10 @@ def of_macro(macro: Directive, types: Types) -> Iterator[Edit]:
     partner, names = match_brackets(body), Names(types)
     names.templates |= types.types_of_macro(macro)
     yield from casts(body, partner, 0, len(body), names)
-    yield from Assignments(body, partner, 0, len(body), names, EVERYWHERE).edits(None, in_macro=True)
+    assignments = Assignments(body, partner, 0, len(body), names, EVERYWHERE)
+    assignments.is_statement = types.is_statement(macro)
+    assignments.given_types = frozenset(n for n in macro_parameters(macro) if types.are_types(macro, n))
+    yield from assignments.edits(None, in_macro=True)
     yield from shifts(body, 0, len(body))
 
 
@@ -95,6 +152,7 @@ def _initialisers(source: Source, function: Function, names: Names) -> Iterator[
         }
     while at < body and tokens[at].text != ":":
         at = partner.get(at, at) + 1 if tokens[at].text == "(" else at + 1
+    done = set[int]()
     for i in range(at, body - 1):
         if (
             tokens[i].text in members
@@ -104,8 +162,13 @@ def _initialisers(source: Source, function: Function, names: Names) -> Iterator[
             close = partner.get(i + 1, i + 2)
             if close > i + 2 and not names.are_whole(tokens[i + 2 : close]):
                 place = tokens[i + 1].end
+                done.add(tokens[i + 2].start)
                 yield (
                     place,
                     place,
                     f"::cuda_host::gpu_into<::cuda_host::gpu_plain<decltype({tokens[i].text})>> = ",
                 )
+    if at < body:  # of bases, and what members' values call
+        for edit in Arguments(tokens, partner, at + 1, body, names, EVERYWHERE).edits():
+            if edit[0] not in done:
+                yield edit

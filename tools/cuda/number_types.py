@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -57,12 +58,19 @@ QUALIFIERS = {
     "extern",
 }
 QUALIFIERS |= {"__shared__", "__restrict__", "__restrict", "mutable", "struct", "enum", "class"}
+# C's functions beside which the host has no own: (what they take), of which some are integers.
+OF_C = {
+    name + end: (("int", "double") if name in ("jn", "yn") else ("double", "int"))
+    for name in ("ldexp", "scalbn", "jn", "yn")
+    for end in ("", "f")
+} | {name: ("double", "long") for name in ("scalbln", "scalblnf")}
 # Words that are neither a type nor a variable.
 KEYWORDS = {
     "return", "else", "do", "case", "if", "for", "while", "switch", "goto", "sizeof", "new", "delete", "throw", "using",
     "typedef", "operator", "template", "namespace", "default", "break", "continue", "static_assert", "asm", "alignof",
     "decltype", "co_return", "public", "private", "protected",
 }  # fmt: skip
+BEFORE_STATEMENTS = {";", "{", "}", ")", ":", "else", "do"}
 # What a compiler's own text may begin an expression with.
 WHOLE = re.compile(r"(0[xX][\da-fA-F']+|0[bB][01']+|\d[\d']*)[uUlLzZ]*\Z")
 _ARITHMETIC = {
@@ -79,6 +87,7 @@ class Signature(NamedTuple):
     scope: tuple[int, ...]  # the class that it is in
     of_class: frozenset[str]  # the names of the class's template
     is_pack: bool
+    least: int = 0  # how many arguments a call must give
 
 
 def text_of(tokens: list[Token]) -> str:
@@ -95,10 +104,13 @@ class Types:
         )  # names of types that may be integers, as a template's `typename T::index`
         self.signatures: dict[str, list[Signature]] = {}
         self.fields: dict[str, list[str]] = {}  # of plain structs
+        self.indices: set[str] = set()  # what operator[] of the files' classes takes
         self.classes = {name for source in sources for name in source.classes}
         self.no_numbers = REALS | self.classes | VECTORS.keys()
         self.in_conditions = _in_conditions(sources)
         self.given: dict[str, list[list[str]]] = {}  # what the files give to a macro
+        self.macros = [macro for source in sources for macro in source.macros]
+        self.in_expressions: set[str] = set()  # macros that stand elsewhere than as statements of functions
         self._uses(sources)
         self.device_words = _device_words(sources)
         for source in sources:
@@ -107,6 +119,8 @@ class Types:
         for source in sources:
             self._signatures(source)
             self._fields(source)
+        for name, takes in OF_C.items():
+            self.signatures.setdefault(name, [Signature(takes, (), (), frozenset(), False)])
 
     def is_for_devices(self, function: Function) -> bool:
         words = function.words
@@ -136,6 +150,12 @@ class Types:
             return words[0].endswith("_t")  # std::make_unsigned_t<T>
         return words[-1] not in self.no_numbers
 
+    @functools.cached_property
+    def has_whole_indices(self) -> bool:
+        """Do objects take integers as an index, and no real numbers?"""
+        words = {word for text in self.indices for word in re.findall(r"\w+", text)}
+        return bool(self.indices) and not words & REALS
+
     def _uses(self, sources: list[Source]):
         macros = {
             macro.tokens[0].text for source in sources for macro in source.macros if macro_parameters(macro)
@@ -146,6 +166,12 @@ class Types:
                 if token.text in macros and tokens[i + 1].text == "(" and i + 1 in partner:
                     parts = split_commas(tokens, partner, i + 2, partner[i + 1])
                     self.given.setdefault(token.text, []).append([text_of(tokens[a:b]) for a, b in parts])
+                    if i and (
+                        tokens[i - 1].text not in BEFORE_STATEMENTS or not source.function_around(token.start)
+                    ):
+                        self.in_expressions.add(token.text)
+            for macro in source.macros:
+                self.in_expressions |= {t.text for t in macro_body(macro)} & macros
 
     def types_of_macro(self, macro: Directive) -> set[str]:
         """The parameters of a macro to which the files give types."""
@@ -156,6 +182,30 @@ class Types:
             for k, name in enumerate(macro_parameters(macro))
             if any(k < len(one) and (self.whole(one[k]) or one[k] in known) for one in given)
         }
+
+    def is_statement(self, macro: Directive) -> bool:
+        """Do the files use a macro, and as a statement of functions alone?"""
+        name = macro.tokens[0].text
+        return name in self.given and name not in self.in_expressions
+
+    @functools.cached_property
+    def returning(self) -> set[str]:
+        """The macros that stand for `return x` of their one parameter."""
+        found = set()
+        for macro in self.macros:
+            words = [t.text for t in macro_body(macro) if t.text not in ("(", ")", ";")]
+            if words[:1] == ["return"] and words[1:] == macro_parameters(macro):
+                found.add(macro.tokens[0].text)
+        return found
+
+    def are_types(self, macro: Directive, name: str) -> bool:
+        """Is each text that the files give to a macro's parameter the name of a number's type?"""
+        place = macro_parameters(macro).index(name) if name in macro_parameters(macro) else -1
+        given = self.given.get(macro.tokens[0].text, [])
+        known = REALS - {"void"}
+        return place >= 0 and all(
+            place < len(one) and (self.whole(one[place]) is not None or one[place] in known) for one in given
+        )
 
     def _typedefs(self, tokens: list[Token]):
         for i, token in enumerate(tokens):
@@ -182,9 +232,9 @@ class Types:
                 whole = None if name in self.maybe else self.whole(text)
                 if whole:
                     self.integers[name] = whole
-        self.maybe |= {
-            n for n, text in meanings.items() if n not in self.integers and self.may_be_whole(text)
-        }
+        may_be = {n for n, text in meanings.items() if self.may_be_whole(text)}
+        self.no_numbers = self.no_numbers | (meanings.keys() - may_be - self.maybe)
+        self.maybe |= may_be - self.integers.keys()
 
     def _signatures(self, source: Source):
         tokens = source.lexed.tokens
@@ -195,11 +245,19 @@ class Types:
             takes = tuple(p.type if p.type else p.name for p in parameters)
             head = tokens[first:name]
             inside = [a for ranges in source.classes.values() for a, b in ranges if a < first < b]
-            of_class = {name for a in inside for name in _typenames(tokens[_head(tokens, a) : a])}
+            of_class = {name for a in inside for name in typenames(tokens[_head(tokens, a) : a])}
             is_pack = "..." in {t.text for t in tokens[begin:end]}
             scope = (id(source), *inside) if inside else ()
-            signature = Signature(takes, _template_names(head), scope, frozenset(of_class), is_pack)
+            least = sum(
+                "=" not in {t.text for t in tokens[a:b]}
+                for a, b in split_commas(tokens, source.lexed.partner, begin, end)
+            )
+            signature = Signature(
+                takes, _template_names(head), scope, frozenset(of_class), is_pack, min(least, len(takes))
+            )
             self.signatures.setdefault(tokens[name].text, []).append(signature)
+            if [t.text for t in tokens[name : name + 3]] == ["operator", "[", "]"] and takes:
+                self.indices.add(takes[0])
 
     def _fields(self, source: Source):
         tokens, partner = source.lexed.tokens, source.lexed.partner
@@ -282,11 +340,11 @@ class Names:
             return
         tokens, partner = source.lexed.tokens, source.lexed.partner
         head, body, end = (position_from(tokens, at) for at in (function.head, function.body, function.end))
-        self.templates |= set(_typenames(tokens[head:body]))
+        self.templates |= set(typenames(tokens[head:body]))
         for ranges in source.classes.values() if function.member or function.scope else ():
             for opening, close in ranges:
                 if opening < head < close or (function.scope and tokens[opening - 1].text == function.scope):
-                    self.templates |= set(_typenames(tokens[_head(tokens, opening) : opening]))
+                    self.templates |= typenames_of_class(tokens, opening)
         for parameter in function.parameters:
             self._declare(parameter.name, parameter.type)
         for name, text in declared(tokens, partner, body, end):
@@ -314,7 +372,8 @@ class Names:
         return bool(known) and self.types.may_be_whole(text)
 
     def is_variable(self, name: str) -> bool:
-        return name in self.reals or name in self.wholes or name in self.others
+        # `4 * sizeof(x)` looks like a declaration.
+        return (name in self.reals or name in self.wholes or name in self.others) and name not in KEYWORDS
 
     def are_whole(self, tokens: list[Token]) -> bool:
         """Is an expression arithmetic on integers alone?"""
@@ -333,10 +392,14 @@ class Names:
         return True
 
 
-def _typenames(tokens: list[Token]) -> Iterator[str]:
+def typenames(tokens: list[Token]) -> Iterator[str]:
     for before, name in pairwise(tokens):
         if before.text in ("typename", "class") and name.kind == "name":
             yield name.text
+
+
+def typenames_of_class(tokens: list[Token], opening: int) -> set[str]:
+    return set(typenames(tokens[_head(tokens, opening) : opening]))
 
 
 def _head(tokens: list[Token], opening: int) -> int:

@@ -10,6 +10,7 @@ These are rewritten:
     static __shared__ T x;         __shared__ T x;
     __syncthreads()                __syncthreads(__LINE__, 5): its column, by which the launcher knows it
     asm("add.u32 %0, ..." : ...);  ({ ...; ::cuda_ptx::set(ptx0, ::cuda_ptx::add<...>(...)); ... }); (ptx/)
+    kernel's T* x                  x = ::cuda_host::gpu_parameter(x); before its threads run
     (int)x                         (int)(::cuda_host::GpuCast<int>)x (conversions.py)
     int i = x;                     int i = ::cuda_host::gpu_into<int> = x;
     x << n                         x << ::cuda_host::gpu_shift << n
@@ -32,7 +33,7 @@ from typing import Any
 from .analysis import RANGE_LOOPS, Kernel, Unit
 from .branches import NEWEST, NOT_ON_THE_HOST, Choice
 from .conditions import ARCH, HOST_BUILD, Directive
-from .conversions import of_function, of_macro, of_text
+from .conversions import aligned_pointers, of_classes, of_function, of_heads, of_macro, of_text
 from .expanding import expanded
 from .groups import WORDS as GROUPS
 from .groups import without_groups
@@ -114,6 +115,8 @@ class HostRewriter(Rewriter):
             inlined(self, unit)
         for function in source.functions:
             self._conversions(unit, function, kernels.get((function.body, function.end)))
+        for edit in (*of_classes(source, unit.types), *of_heads(source, unit.types)):
+            self.edit(*edit)
         self.is_over("conversions and shifts as on a GPU")
         in_step(self, unit)
         if any("asm" in own.text for own in unit.sources):
@@ -158,6 +161,8 @@ class HostRewriter(Rewriter):
 
     def _kernel(self, unit: Unit, function: Function, kernel: Kernel):
         # With [=] and mutable each thread has its own copy of the parameters. A `return` ends only that thread.
+        if pointers := aligned_pointers(self.source, function):
+            self.edit(function.body + 1, function.body + 1, pointers)
         reasons: list[Reason] = []
         way = Way(function.name, self.source.path, kernel.line, kernel.mode, ())
         phases = self._phases(unit, function, kernel, reasons)

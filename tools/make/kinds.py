@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from ..files import read
 from .backends import BACKENDS
 from .package import PACKAGE, ROOT
 
@@ -40,12 +41,24 @@ class LinkInputs(NamedTuple):
     headers: list[str]
 
 
+# A file in a layer's folder: the C++ standard of its kernels, "20".
+STANDARD = "cxx_standard"
+
+
+def _standard(folder: Folder) -> str:
+    """The C++ standard that a folder asks for; "" if it asks for none."""
+    if STANDARD not in folder.others:
+        return ""
+    asked = read(os.path.join(folder.path, STANDARD)).strip()
+    return asked if asked in ("20", "23") else ""
+
+
 class Native:
     """Native layers: .cu files, and a header that declares their C functions."""
 
     name = "native"
     # Names of files that count besides sources and headers, as suffixes, in the layer's folder itself.
-    suffixes: tuple[str, ...] = ()
+    suffixes: tuple[str, ...] = (STANDARD,)
     # Recipes: makefiles, from the toolkit's folder.
     recipes: tuple[str, ...] = ()
     # Programs that write code, by the variable of make that lists them: patterns of files.
@@ -89,6 +102,7 @@ class Native:
         place, objects = f"{build}/{backend}", []
         needs = [*rules.cuda_headers(backend), f"{rules.settings.build}/{backend}.flags", *ready]
         flags = f"$({backend}_CUDA) $(call native,{folder.path},{build})"
+        standard = _standard(folder)
         linked = folder.needs_others and BACKENDS[backend].links_devices
         flags += f" $({backend}_PARTS)" * linked
         gpus = f",$({backend}_EACH)" * folder.asks_arch
@@ -98,6 +112,8 @@ class Native:
             objects.append(
                 rules.compiled(f"{backend}_native", what, path, f"{place}/{source}.o", needs, flags)
             )
+            if standard:
+                rules.lines.append(f"{objects[-1]}: STANDARD := {standard}")
         if linked:
             rules.rule(f"{place}/devices.o", objects, f"$(call {backend}_linked,{folder.name}{gpus})")
             objects = [*objects, f"{place}/devices.o"]

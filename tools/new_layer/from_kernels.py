@@ -45,8 +45,8 @@ C_TYPES = {
 # Types of elements that C does not have: a tensor's dtype, its elements in one of them, and what C's pointer points to.
 # Launchers of templates are not compiled for half types.
 COMPLEX = {
-    **dict.fromkeys(("cuComplex", "cuFloatComplex"), ("complex64", 1, "float")),
-    "cuDoubleComplex": ("complex128", 1, "double"),
+    **dict.fromkeys(("cuComplex", "cuFloatComplex", "cufftComplex"), ("complex64", 1, "float")),
+    **dict.fromkeys(("cuDoubleComplex", "cufftDoubleComplex"), ("complex128", 1, "double")),
 }
 HALVES = {
     **dict.fromkeys(("__half", "half"), ("float16", 1, "uint16_t")),
@@ -84,7 +84,10 @@ VECTORS = {
 # What is given by value in parts: the C type of a part, the number of parts, and the function that joins them.
 MADE_OF = {
     **{name: (C_TYPES[element][0], int(name[-1]), f"make_{name}") for name, element in VECTORS.items()},
-    **{name: ("double" if "Double" in name else "float", 2, f"make_{name}") for name in COMPLEX},
+    **{
+        name: ("double" if "Double" in name else "float", 2, f"make_{name.replace('cufft', 'cu')}")
+        for name in COMPLEX
+    },
     **dict.fromkeys(("__half2", "half2"), ("float", 2, "__floats2half2_rn")),
     **dict.fromkeys(("__nv_bfloat162", "nv_bfloat162"), ("float", 2, "__floats2bfloat162_rn")),
 }
@@ -130,7 +133,10 @@ class _Maker:
         # Of two kernels with one name, the text does not show which one a launch means.
         launches = kernel.launches if len(alike) == 1 else ()
         self.launches = [launch for launch in launches if len(launch.arguments) == count]
-        self.template = [_template_parameter(tokens) for tokens in template_parameters]
+        self.template = [
+            ("typename" if self._is_concept(kind) else kind.removeprefix("std :: "), name, default)
+            for kind, name, default in map(_template_parameter, template_parameters)
+        ]
         self.mentions = self._mentions()
         # A macro of the file would replace a launcher's parameter, also if it stands below the kernel.
         self.used_names = RESERVED | {macro.tokens[0].text for macro in file.source.macros}
@@ -265,6 +271,12 @@ class _Maker:
             self.serves_more = self.serves_more or bool(both and not set(both) <= set(known))
             deduced[name] = [*dict.fromkeys(both + known)]
         return given, deduced
+
+    def _is_concept(self, kind: str) -> bool:
+        """Is a template parameter of this kind a type that a concept constrains? `Real T`, `std::integral T`."""
+        name = re.sub(r"\s*<.*", "", kind)
+        own = re.search(rf"\bconcept\s+{name.rpartition(' ')[2]}\s*=", self.file.text)
+        return bool(own) or (name.startswith("std :: ") and not re.search(r"(_t|byte)\Z", name))
 
     def _instantiated(self) -> list[list[str]]:
         """The template arguments that the file's explicit instantiations and the caller name."""

@@ -43,19 +43,29 @@ OF_DEVICES = {"__global__", "__device__", "__constant__", "__shared__", "__manag
 OF_COMPILERS = re.compile(
     r"(_\w+|CUDA\w*|CAFFE_\w+|NDEBUG|DEBUG|WIN\w*|_?MSC_VER|defined|true|false|and|or|not|linux|unix)\Z"
 )
-# What the headers of CUDA's libraries include.
-ALSO_INCLUDED = "#include <cuda_bf16.h>"
+# What the headers of CUDA's libraries include, and their types, on the header's line.
+ALSO_INCLUDED = "#include <caffe_library_types.h>"
 HEADER = re.compile(r'[<"]([^>"]+)')
 SUFFIXES = (".cu", ".h", ".hpp", ".cuh", ".hh", ".inl")
 # Headers of libraries that only host code calls.
 OF_HOST_LIBRARIES = re.compile(
-    r"(boost|GL|GLFW|glog|gflags|google|opencv2?)/\S+|(nvml|mpi|curand\w*|gl\w*|cblas|lapacke?)\.h\Z"
+    r"(boost|GL|GLES\d?|GLFW|EGL|X11|SDL2?|glad|glm|imgui|glog|gflags|google|gtest|gmock|benchmark|catch2?|doctest|opencv2?"
+    r"|Eigen|unsupported|spdlog|fmt|nlohmann|rapidjson|yaml-cpp|tclap|cxxopts|args|CLI|tbb|oneapi|hdf5|netcdf|vtk\S*|pcl|osg"
+    r"|Magick\+\+|libconfig|openssl|curl|sqlite3|readline|ncurses|png|jpeg|nvtx3|hwloc|papi|likwid|ros|zmq|armadillo|gsl|mkl"
+    r"|openblas)(/\S+|\.h\w*)\Z|(nvml|mpi|curand\w*|gl\w*|cblas|lapacke?|fftw3\w*|helper_\w+|cutil\w*|shrUtils|sdkHelper"
+    r"|pngio|png|jpeglib|turbojpeg|tiffio|zlib|zstd|lz4|sndfile|hdf5\w*|netcdf\w*|H5\w+|gmp\w*|mpfr|papi|likwid\S*|ncurses"
+    r"|curses|conio|windows|io|direct|process|winsock2?|intrin|yaml|expat|pcap|numa|sqlite3|jansson|cJSON|raylib"
+    r"|nvToolsExt\w*|freeimage|FreeImage\w*|IL\w*)\.h(pp)?\Z"
 )
+# Those of CUDA's samples, which programs name with quotes, too.
+OF_SAMPLES = re.compile(r"(helper_\w+|cutil\w*|shrUtils|sdkHelper|GL/\w+)\.h\Z")
 # Macros that headers of these and of CUDA's libraries define, as far as a project may ask for them. A library's plain
 # name, `#ifdef CUDNN`, is the project's own switch: no header defines it.
 OF_LIBRARIES = re.compile(
-    r"(CUB|CUTE|CUTLASS|THRUST|LIBCU|NCCL|NV|CU(BLAS|DNN|FFT|SPARSE|SOLVER|RAND)|BOOST|GL|GOOGLE|OPENCV|CV|OPEN_?MPI"
-    r"|MPI|C?BLAS|LAPACK)\w*_\w*\Z"
+    r"(CUB|CUTE|CUTLASS|THRUST|LIBCU|NCCL|NV|CU(BLAS|DNN|FFT|SPARSE|SOLVER|RAND)|BOOST|GL|GOOGLE|OPENCV|CV|OPEN_?MPI|MPI"
+    r"|C?BLAS|LAPACK|FFTW|SPDLOG|FMT|EIGEN|GLM|GLAD|GLFW|SDL|IMGUI|X11|GTEST|CATCH|DOCTEST|TBB|H5|HDF5|NC|VTK|PCL|PNG|JPEG"
+    r"|TIFF|Z(LIB|STD)|LZ4|GMP|MPFR|PAPI|LIKWID|GSL|ARMA|MKL|NLOHMANN|JSON|YAML|HELPER|CUTIL|SDK|FREEIMAGE|SQLITE|CURL"
+    r"|OPENSSL)\w*_\w*\Z"
 )
 STAYS = 3
 # The file has launchers below this line.
@@ -173,7 +183,8 @@ class File:
             if directive.word == "include" and self.source.lexed.position(directive.start)[0] == line:
                 name = self.text[directive.start : directive.end].strip()
                 header = HEADER.search(name)
-                if "<" not in name and not (header and NOT_ON_THE_HOST.match(header[1])):
+                known = header and (NOT_ON_THE_HOST.match(header[1]) or OF_SAMPLES.match(header[1]))
+                if "<" not in name and not known:
                     raise Stays  # a project's own header: nobody knows what it has
                 return directive.start, directive.end, f"{name} (line {line})", set()
         raise Stays

@@ -405,7 +405,11 @@ def _rows(declared: Iterable[Declared]) -> dict[str, str]:
     listed = [(one.scope, _without_comments(one.text)) for one in declared]
     plain, found = without_addresses(text for _, text in listed), {}
     for scope, text in listed:
-        found |= {name: scope + name for name in type_names(text.strip()) & plain if f"{name}<" not in text}
+        found |= {
+            name: scope + name
+            for name in type_names(text.strip()) & plain
+            if not re.search(rf"\b{name}\s*<", text)
+        }
     return found
 
 

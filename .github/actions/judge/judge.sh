@@ -10,16 +10,21 @@ else
     exit 2
   fi
   cd "$(git rev-parse --show-toplevel)" || exit 2
-  # -z: names as they are, whatever they have in them. A changed header stands for the .cu files that include it.
-  mapfile -d '' -t files < <(
-    {
-      git diff -z --name-only --diff-filter=AMR "$BASE...HEAD" -- '*.cu'
-      git diff -z --name-only --diff-filter=AMR "$BASE...HEAD" -- '*.cuh' '*.h' '*.hpp' |
-        while IFS= read -r -d '' header; do
-          git grep -zlE "^[[:space:]]*#[[:space:]]*include.*[\"</]$(basename "$header" | sed 's/[][\.*^$+?(){}|]/\\&/g')[\">]" -- '*.cu'
-        done
-    } | sort -zu
-  )
+  # -z: names as they are, whatever they have in them. A changed header stands for the files that include it, and for those
+  # that include these.
+  mapfile -d '' -t changed < <(git diff -z --name-only --diff-filter=AMR "$BASE...HEAD" -- '*.cu' '*.cuh' '*.h' '*.hpp')
+  declare -A seen=()
+  files=()
+  while [ "${#changed[@]}" != 0 ]; do
+    file=${changed[0]}
+    changed=("${changed[@]:1}")
+    [ -z "${seen[$file]:-}" ] || continue
+    seen[$file]=1
+    case $file in *.cu) files+=("$file"); continue ;; esac
+    name=$(basename "$file" | sed 's/[][\.*^$+?(){}|]/\\&/g')
+    mapfile -d '' -t those < <(git grep -zlE "^[[:space:]]*#[[:space:]]*include.*[\"</]$name[\">]" -- '*.cu' '*.cuh' '*.h' '*.hpp')
+    changed+=("${those[@]}")
+  done
 fi
 [ -z "${SARIF:-}" ] || mkdir -p "$SARIF"
 wrong=0

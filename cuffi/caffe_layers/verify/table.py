@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tools.cases.races import LaneRead, Mistake, Race
+from tools.cases.races import LaneRead, Mistake, OfHost, Race
 
 RIGHT, NO_GRADIENT, NO_CODE, WRONG, FAILED = "right", "no gradient", "no code", "WRONG", "FAILED"
 # Wrong, or crashed, on guessed shapes, which may not fit the layer.
@@ -57,7 +57,7 @@ def show(console: Console, layer: str, rows: list[Row]) -> None:
 
 
 def closing(
-    layer: str, rows: list[Row], races: Sequence[Race | LaneRead | Mistake], idle: bool = False
+    layer: str, rows: list[Row], races: Sequence[Race | LaneRead | Mistake | OfHost], idle: bool = False
 ) -> int:
     """The last line, and the exit status.
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .literals import as_bytes, as_text
+from .literals import as_text
 from .methods import attribute_of, method
 from .old_numpy import (
     OF_NUMPY,
@@ -288,9 +288,10 @@ OLD_BUILTINS = {
     "StandardError": Exception,
     "__within__": within,
     "repr": represented,
-    "buffer": lambda value, offset=0, size=-1: memoryview(as_bytes(value) if isinstance(value, str) else value)[
+    "buffer": lambda value, offset=0, size=-1: (value if isinstance(value, str) else memoryview(value))[
         offset : None if size < 0 else offset + size
     ],
+    "coerce": lambda a, b: (a + type(b)(0), b + type(a)(0)),
     "input": lambda prompt="": evaluated(input(prompt), sys._getframe(1).f_globals, sys._getframe(1).f_locals),
     "oct": in_base(oct, "0", 2),
     "hex": in_base(hex, "0x", 2),

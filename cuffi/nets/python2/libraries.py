@@ -160,6 +160,10 @@ def _of_lines(function):
     return call
 
 
+def _imap(function, *several):
+    return zip(*several, strict=False) if function is None else map(function, *several)
+
+
 def _from_buffer(data, *args, **kwargs):
     """np.frombuffer: text stands for bytes."""
     return np.frombuffer(as_bytes(data) if isinstance(data, str) else data, *args, **kwargs)
@@ -400,7 +404,7 @@ LIBRARIES = {
     "skimage.transform": _old(old_pictures.transform_names),
     "urllib": _urllib,
     "collections": lambda module: Library(module, {}, more=[importlib.import_module("collections.abc")]),
-    "itertools": _old({"izip": zip, "imap": map, "ifilter": filter, "izip_longest": itertools.zip_longest,
+    "itertools": _old({"izip": zip, "imap": _imap, "ifilter": filter, "izip_longest": itertools.zip_longest,
                        "ifilterfalse": itertools.filterfalse}),
     "os": _old({"getcwdu": os.getcwd, "errno": errno}),
     "sys": _old({"maxint": sys.maxsize, "setdefaultencoding": lambda name: None, "exc_clear": lambda: None,

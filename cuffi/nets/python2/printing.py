@@ -20,8 +20,20 @@ class _Short(float):
         return f"{text}.0" if text.lstrip("-").isdigit() else text
 
 
+class _Type:
+    """A type of Python or numpy, with Python 2's text: <type 'int'>."""
+
+    def __init__(self, of: type):
+        self.text = builtins.repr(of).replace("<class", "<type")
+
+    def __repr__(self) -> str:
+        return self.text
+
+
 def shortened(value):
-    """The value, with Python 2's text if it is a float."""
+    """The value, with Python 2's text if it is a float or a type."""
+    if isinstance(value, type) and value.__module__ in ("builtins", "numpy"):
+        return _Type(value)
     return _Short(value) if type(value) is float else value
 
 
@@ -32,7 +44,7 @@ def represented(value) -> str:
     """repr(value): bytes above 127 as `\\xff`."""
     if type(value) in (set, frozenset):
         return f"{type(value).__name__}({represented(list(value)) if value else ''})"
-    text = builtins.repr(value)
+    text = builtins.repr(shortened(value) if isinstance(value, type) else value)
     if text.isascii() and "\\udc" not in text:
         return text
     return _NOT_ASCII.sub(
@@ -45,7 +57,8 @@ def represented(value) -> str:
 
 def shown(value) -> str:
     """str(value)"""
-    return represented(value) if type(value) in (list, tuple, dict, set, frozenset) else str(shortened(value))
+    is_own = type(value) in (list, tuple, dict, set, frozenset)
+    return represented(value) if is_own else str(shortened(value))
 
 
 # Files whose last print ended with a comma: the next one writes a blank first.

@@ -45,7 +45,7 @@ ATEN_NVCC   := --extended-lambda -w $(patsubst %,-D__CUDA_NO_%__,HALF_OPERATORS 
 # aten_cpp, aten_kernel(backend, what, includes and macros), aten_runtime(backend, includes), aten_wrapper(module,
 # backend, includes).
 aten_cpp     = $(call step,CXX,$(2),$@.log,$(call compile,$(CXX) $(aten_cpp_$(1)) $(3) -Iinclude))
-aten_cpp_host = $(call without_races,$(ATEN_HOST))
+aten_cpp_host = $(ATEN_HOST)
 aten_cpp_cuda = $(FFI_OBJECT) $(ATEN_PLAIN) $(CUDA_INCLUDE)
 aten_kernel  = $(call aten_kernel_$(1),$(2),$(3) -Iinclude)
 aten_kernel_host = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(ATEN_HOST) $(2) -include include/host/cuda_min_max.h))

@@ -57,7 +57,7 @@ class TorchRules(LibraryRules):
     def objects(self, backend: str, place: str) -> list[str]:
         made, on_host = [self.runtime_object(backend)], BACKENDS[backend].on_host
         self.core += made
-        first = self.first(backend) if on_host and not self.settings.sanitize else ""
+        first = self.first(backend) if on_host else ""
 
         def compiled(recipe: str, source: str, path: str, own: list[str]) -> None:
             words = ["-include", first] if first and source in self.job["first"] else []

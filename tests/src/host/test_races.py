@@ -10,7 +10,7 @@ import pytest
 import torch
 from support.workshop import SharedLayers
 
-from tools.cases.races import LaneRead, Mistake, Race, watched
+from tools.cases.races import LaneRead, Mistake, OfHost, Race, watched
 
 COUNT = 256
 
@@ -25,7 +25,7 @@ def races(shared_folder):
 
 @pytest.fixture
 def found(races):
-    def run(function: str, *arguments) -> list[Race | LaneRead | Mistake]:
+    def run(function: str, *arguments) -> list[Race | LaneRead | Mistake | OfHost]:
         with watched() as watch:
             getattr(races, f"races_{function}")(*arguments)
         assert watch.kernels == {f"{function}_kernel"}

@@ -144,3 +144,12 @@ def test_a_comparison_with_brackets_is_no_call(tmp_path):
     (tmp_path / "k.cu").write_text(f"__global__ void k(int* x, int n) {{\n{loop}\n}}\n")
     texts, problems, _ = cuda_rewrite.rewrite(str(tmp_path / "k.cu"), HostRewriter, "tool", "")
     assert not problems and loop in texts[""].splitlines()
+
+
+@pytest.mark.parametrize("word", ["sizeof", "alignof"])
+def test_an_operator_of_types_is_no_call(tmp_path, word):
+    """`(ROW * sizeof(x))` looks like the declaration of a pointer."""
+    line = f"x[(j * N + (j % 4) * {word}(uint32_t)) % M] = n + j % (ROW * {word}(uint32_t) / 4);"
+    (tmp_path / "k.cu").write_text(f"__global__ void k(int* x, int j, int n) {{\n{line}\n}}\n")
+    texts, problems, _ = cuda_rewrite.rewrite(str(tmp_path / "k.cu"), HostRewriter, "tool", "")
+    assert not problems and texts[""].count(f"{word}(uint32_t)") == 2

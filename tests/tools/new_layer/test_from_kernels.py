@@ -44,3 +44,16 @@ def test_a_variable_is_no_templates_value():
         "float* x", "x[0] = N;", "template <int N>", "int TILE = 16; TILE = 8; Run<TILE><<<1, 1>>>(x);"
     )
     assert "whose values are unknown" in derive(text)[1]["Run"]
+
+
+@pytest.mark.parametrize("kind", ["std::integral", "std::floating_point", "Real", "of::Wide<4>", "typename"])
+def test_a_concept_names_a_type(kind):
+    """`Real T` is a type, no value; `std::size_t N` and `Mode M` are values."""
+    text = (
+        "template <typename T> concept Real = true;\n"
+        "namespace of { template <typename T, int N> concept Wide = true; }\n"
+        f"template <{kind} T, std::size_t N> __global__ void k(T* y) {{ *y = N; }}\n"
+        "void run(float* y) { k<float, 4><<<1, 1>>>(y); }\n"
+    )
+    launchers, left_out = derive(text)
+    assert not left_out and [arguments for _, arguments in launchers["k"].instances] == ["float, 4"]

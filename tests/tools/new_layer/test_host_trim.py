@@ -118,6 +118,11 @@ def test_an_error_in_a_launcher_stays(tmp_path):
             "#ifdef CUDNN\n#endif\n#ifdef OPENCV\n#endif\n",
             True,
         ),  # the project's own switches
+        ("#include <fftw3.h>", "#ifdef USE_DOUBLE\n#endif\n", True),
+        ("#include <fftw3.h>", "#ifdef FFTW_MPI\n#endif\n", False),
+        ("#include <own/config.h>", "#ifdef USE_DOUBLE\n#endif\n", False),
+        ('#include "helper_cuda.h"', "#ifdef USE_DOUBLE\n#endif\n", True),
+        ('#include "config.h"', "", False),
         ("#include <nvml.h>", "#if defined(__CUDACC__) && CUDART_VERSION > 9000\n#endif\n", True),
     ],
 )
@@ -131,7 +136,7 @@ def test_a_header_that_is_not_here(tmp_path, include, rest, goes):
     if goes:
         lines, left = trimmed(tmp_path, text, f"{{folder}}/k.cu:1:10: {said}")
         assert lines == [f"{include} (line 1)"] and include not in left and KERNEL in left
-        assert ("cuda_bf16.h" in left) == ("cublas" in include)  # as the header itself does
+        assert ("caffe_library_types.h" in left) == ("cublas" in include)  # its types stay
     else:
         with pytest.raises(Stays):
             trimmed(tmp_path, text, f"{{folder}}/k.cu:1:10: {said}")

@@ -152,6 +152,10 @@ FAMILIES["atom"], FAMILIES["red"] = _atomic(True), _atomic(False)
 @family("membar", "fence")
 def _fence(w: Writer, words: list[str], ops: list[Operand]) -> str:
     expect(ops, 0)
+    if words[:2] == ["proxy", "async"]:  # here bulk copies see memory as threads do
+        none_left([word for word in words[2:] if word not in ("global", "shared::cta", "shared::cluster")])
+        return f"{NS}fence(true);"
+    take(words, "mbarrier_init")
     take(words, "acq_rel", "sc", "acquire", "release")
     scope = take(words, "cta", "gl", "gpu", "sys", "cluster")
     none_left(words)

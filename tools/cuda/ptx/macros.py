@@ -61,6 +61,10 @@ class Macros:
             raise PtxError(f"the macro {name} has several definitions")
         return found[0]
 
+    def words_of(self, name: str) -> set[str]:
+        """The words of its bodies."""
+        return {token.text for macro in self._found.get(name, ()) for token in macro.body}
+
     def users_of(self, names: set[str]) -> set[str]:
         """These macros, and those whose bodies name them, and so on."""
         found = set(names)

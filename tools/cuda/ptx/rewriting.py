@@ -63,6 +63,13 @@ class AsmPass:
         words = function.words if function else frozenset()
         return bool(words & FOR_DEVICES) or any(map(DEVICE_MACRO.match, words))
 
+    def _defines_for_devices(self, token: Token) -> bool:
+        """Is this the use of a macro, outside of functions, that makes whole functions for devices?"""
+        if self.file.source.function_around(token.start) is not None:
+            return False
+        words = self.macros.words_of(token.text)
+        return any(word in FOR_DEVICES or DEVICE_MACRO.match(word) for word in words)
+
     def _may_run(self, name: str) -> bool:
         """May a kernel of these files come to what has this name?"""
         if self._reached is None:
@@ -83,7 +90,9 @@ class AsmPass:
                     token.start
                 ):
                     self._statement(tokens, partner, i)
-            elif self._makes(tokens, partner, i) and self._is_for_devices(token.start):
+            elif self._makes(tokens, partner, i) and (
+                self._is_for_devices(token.start) or self._defines_for_devices(token)
+            ):
                 done = self._use(tokens, partner, i)
 
     def _makes(self, tokens: list[Token], partner: dict[int, int], at: int) -> bool:

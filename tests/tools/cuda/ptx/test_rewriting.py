@@ -61,6 +61,17 @@ def test_expanded_macros(tmp_path):
     assert [p.line for p in problems] == [3] and "frob.u32" in problems[0].text
 
 
+def test_a_macro_that_makes_a_function(tmp_path):
+    """Its use stands outside of functions."""
+    define = "#define MADE(name, op) \\\n"
+    define += '  __device__ int name(int a) { asm(op ".s32 %0, %0, 1;" : "+r"(a)); return a; }\n'
+    kernel = "__global__ void k(int* a) { *a = more(*a); }"
+    text, problems = rewritten(tmp_path, f'{define}MADE(more, "add")\n{kernel}')
+    assert not problems and "asm" not in text.split("\n", 3)[2] and "cuda_ptx::" in text
+    _, problems = rewritten(tmp_path, f'{define}MADE(more, "wrong")\n{kernel}')
+    assert [(p.line, "the instruction wrong.s32" in p.text) for p in problems] == [(3, True)]
+
+
 def test_the_processors_own_stays(tmp_path):
     text, problems = rewritten(tmp_path, 'void f() { asm volatile("pause"); }\n')
     assert not problems and 'asm volatile("pause")' in text

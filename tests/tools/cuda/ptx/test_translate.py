@@ -39,10 +39,20 @@ REFUSED = {
     "exit;": "the instruction exit",
     # Hopper and Blackwell.
     "wgmma.fence.sync.aligned;": "the instruction wgmma.fence.sync.aligned",
-    "cp.async.bulk.commit_group;": "the instruction cp.async.bulk.commit_group: a copy of Hopper's",
+    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];": (
+        "a copy of Hopper's"
+    ),
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;": (
+        "this form"
+    ),
+    "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%0], [%1], %2;": "a copy of Hopper's",
+    "mbarrier.arrive.shared.u64 %0, [%1];": "this form",
+    "mbarrier.test_wait.shared.b64 %0, [%1];": "its operands",
+    "mbarrier.wait.shared.b64 %0, [%1];": ".wait",
     "mapa.shared::cluster.u32 %0, %1, %2;": "the instruction mapa.shared::cluster.u32",
     "barrier.cluster.arrive.aligned;": "the instruction barrier.cluster.arrive.aligned: ",
-    "fence.proxy.async;": "the instruction fence.proxy.async: .proxy.async",
+    "fence.proxy.tensormap::generic.acquire.gpu [%0], 128;": "its operands",
+    "fence.proxy.alias;": "the instruction fence.proxy.alias: .proxy.alias",
     "tcgen05.wait::ld.sync.aligned;": "the instruction tcgen05.wait::ld.sync.aligned",
     "redux.sync.max.f32 %0, %1, 0xffffffff;": "the instruction redux.sync.max.f32: .f32",
     # Matrices that PTX does not have, or not before Hopper.
