@@ -237,16 +237,66 @@ __forceinline__ auto each_lane(uint3 first, int number, unsigned int x, const La
   ::cuda_host::each_warp(blockIdx, blockDim, CAFFE_HOST_PLACE { \
     [[maybe_unused]] const auto __syncwarp = [](unsigned int = 0) {};
 #define CAFFE_HOST_EACH_LANE ::cuda_host::each_lane(threadIdx, caffe_t, caffe_x, CAFFE_HOST_PLACE {
-// What the lanes of a block's warps send each other at one place.
+// The threads of a block that have returned, while others go on. What is asked of a warp is asked of its first thread.
+struct Gone {
+  bool is[1024] = {};
+  int count = 0;
+  void leave(int thread) {
+    count += !is[thread];
+    is[thread] = true;
+  }
+  void leave_warp(int first) {
+    for (int k = 0; k < 32; ++k) leave(first + k);
+  }
+  bool everyone(uint3 dim) const { return count == static_cast<int>(dim.x * dim.y * dim.z); }
+  unsigned int there(int first) const {
+    unsigned int lanes = ~0u;
+    for (int k = 0; count && k < 32; ++k) lanes &= ~(static_cast<unsigned int>(is[first + k]) << k);
+    return lanes;
+  }
+  bool nobody(int first) const { return !there(first); }
+};
+struct Everyone {
+  static constexpr unsigned int there(int) { return ~0u; }
+};
+// The same as each_thread and each_lane, of those that are left.
+template <typename Phase>
+__forceinline__ void each_left_thread(const Gone& gone, uint3 block, uint3 dim, const Phase& phase) {
+  if (!gone.count) return each_thread(block, dim, phase);
+  each_thread(block, dim, [&](uint3 thread, int number, unsigned int x) __attribute__((always_inline)) {
+    if (!gone.is[number]) phase(thread, number, x);
+  });
+}
+template <typename Lane>
+__forceinline__ auto each_left_lane(const Gone& gone, uint3 first, int number, unsigned int x,
+                                    const Lane& lane) {
+  using Result = decltype(lane(first, number, x));
+  if (!gone.count) return each_lane(first, number, x, lane);
+  each_lane(first, number, x, [&](uint3 thread, int at, unsigned int along) __attribute__((always_inline)) {
+    if (!gone.is[at]) lane(thread, at, along);
+  });
+  if constexpr (!std::is_void_v<Result>) return Result();
+}
+#define CAFFE_HOST_EACH_LEFT \
+  ::cuda_host::each_left_thread(caffe_gone, blockIdx, blockDim, CAFFE_HOST_PLACE {
+#define CAFFE_HOST_EACH_LEFT_LANE \
+  ::cuda_host::each_left_lane(caffe_gone, threadIdx, caffe_t, caffe_x, CAFFE_HOST_PLACE {
+// What the lanes of a block's warps send each other at one place. As on fibres, who gets from a lane that has returned gets
+// its own.
 template <typename T>
 struct Sending {
   const T* warp;
   int lane;
+  unsigned int there;
+  T from(int source) const { return warp[there >> source & 1 ? source : lane]; }
 };
 template <typename T>
 struct Type {};
-struct Sent {
+template <typename Left>
+struct SentOf {
+  const Left* left;
   alignas(64) char bytes[1024 * 8];
+  explicit SentOf(const Left* left_ = nullptr) : left(left_) {}
   template <typename T>
   T* from(int thread) {
     return reinterpret_cast<T*>(bytes) + thread;
@@ -258,7 +308,7 @@ struct Sent {
   }
   template <typename T>
   Sending<std::decay_t<T>> of(int thread) {
-    return {from<std::decay_t<T>>(thread & ~31), thread & 31};
+    return {from<std::decay_t<T>>(thread & ~31), thread & 31, left->there(thread & ~31)};
   }
   // What a lane got by one of these, which move the values of a warp from its thread `first` on. All lanes have one `by`.
   template <typename T>
@@ -266,14 +316,20 @@ struct Sent {
     return *from<std::decay_t<T>>(thread);
   }
   template <typename T, typename Source>
-  __forceinline__ void move(T* lanes, int by, const Source& source) {
+  __forceinline__ void move(T* lanes, unsigned int there, int by, const Source& source) {
     T old[32];
     memcpy(old, lanes, sizeof old);
     const auto all = [&](int step) __attribute__((always_inline)) {
-      for (int k = 0; k < 32; ++k) {
-        const int of = source(k, step);
-        lanes[k] = old[of < 0 || of > 31 ? k : of];
-      }
+      if (there == ~0u)
+        for (int k = 0; k < 32; ++k) {
+          const int of = source(k, step);
+          lanes[k] = old[of < 0 || of > 31 ? k : of];
+        }
+      else
+        for (int k = 0; k < 32; ++k) {
+          const int of = source(k, step);
+          if (of >= 0 && of < 32 && (there >> of & 1)) lanes[k] = old[of];
+        }
     };
     switch (by) {  // as in most sums
       case 1:
@@ -292,51 +348,113 @@ struct Sent {
   }
   template <typename T>
   void move_xor(Type<T>, int first, Int by) {
-    move(from<std::decay_t<T>>(first), by, [](int k, int step) { return k ^ step; });
+    move(from<std::decay_t<T>>(first), left->there(first), by, [](int k, int step) { return k ^ step; });
   }
   template <typename T>
   void move_down(Type<T>, int first, UInt by) {
-    move(from<std::decay_t<T>>(first), static_cast<int>(by), [](int k, int step) { return k + step; });
+    move(from<std::decay_t<T>>(first), left->there(first), static_cast<int>(by),
+         [](int k, int step) { return k + step; });
   }
   template <typename T>
   void move_up(Type<T>, int first, UInt by) {
-    move(from<std::decay_t<T>>(first), static_cast<int>(by), [](int k, int step) { return k - step; });
+    move(from<std::decay_t<T>>(first), left->there(first), static_cast<int>(by),
+         [](int k, int step) { return k - step; });
   }
   template <typename T>
   void move_at(Type<T>, int first, Int by) {
     std::decay_t<T>* const lanes = from<std::decay_t<T>>(first);
+    if (!(left->there(first) >> (by & 31) & 1)) return;
     const std::decay_t<T> value = lanes[by & 31];
     for (int k = 0; k < 32; ++k) lanes[k] = value;
   }
+  // As reduce(tile, value, merge) of cooperative groups does it: by halves.
+  template <int size, typename T, typename Merge>
+  __forceinline__ void merge(Type<T>, int first, const Merge& merge) {
+    std::decay_t<T>* const lanes = from<std::decay_t<T>>(first);
+    const unsigned int there = left->there(first);
+    for (int by = size / 2; by; by /= 2) {
+      std::decay_t<T> old[32];
+      memcpy(old, lanes, sizeof old);
+      if (there == ~0u)
+        for (int k = 0; k < 32; ++k) lanes[k] = merge(old[k], old[k ^ by]);
+      else
+        for (int k = 0; k < 32; ++k)
+          if (there >> k & 1) lanes[k] = merge(old[k], old[there >> (k ^ by) & 1 ? k ^ by : k]);
+    }
+  }
+  // The lanes that answer yes; whether all do.
   unsigned int vote(int first) const {
     unsigned int lanes = 0;
-    for (int k = 0; k < 32; ++k) lanes |= static_cast<unsigned int>(bytes[first + k]) << k;
-    return lanes;
+    for (int k = 0; k < 32; ++k) lanes |= static_cast<unsigned int>(bytes[first + k] != 0) << k;
+    return lanes & left->there(first);
   }
+  int all(int first) const { return vote(first) == left->there(first); }
 };
+using Sent = SentOf<Everyone>;
 template <typename T>
 __forceinline__ T warp_at(UInt, Sending<T> sent, Int source, Int width = 32) {
-  return sent.warp[(sent.lane & ~(width - 1)) + (source & (width - 1))];
+  return sent.from((sent.lane & ~(width - 1)) + (source & (width - 1)));
 }
 template <typename T>
 __forceinline__ T warp_up(UInt, Sending<T> sent, UInt delta, Int width = 32) {
   const int source = sent.lane - static_cast<int>(delta);
-  return sent.warp[source < (sent.lane & ~(width - 1)) ? sent.lane : source];
+  return sent.from(source < (sent.lane & ~(width - 1)) ? sent.lane : source);
 }
 template <typename T>
 __forceinline__ T warp_down(UInt, Sending<T> sent, UInt delta, Int width = 32) {
   const int source = sent.lane + static_cast<int>(delta);
-  return sent.warp[source > (sent.lane | (width - 1)) ? sent.lane : source];
+  return sent.from(source > (sent.lane | (width - 1)) ? sent.lane : source);
 }
 template <typename T>
 __forceinline__ T warp_xor(UInt, Sending<T> sent, Int lanes, Int width = 32) {
   const int source = sent.lane ^ lanes;
-  return sent.warp[source > (sent.lane | (width - 1)) ? sent.lane : source];
+  return sent.from(source > (sent.lane | (width - 1)) ? sent.lane : source);
 }
+// Of a tile: a source outside of it is the lane itself.
+template <typename T>
+__forceinline__ T tile_xor(unsigned int, Sending<T> sent, unsigned int lanes, int width) {
+  return sent.from(lanes < static_cast<unsigned int>(width) ? sent.lane ^ static_cast<int>(lanes)
+                                                            : sent.lane);
+}
+template <typename T>
+__forceinline__ unsigned int warp_match_any(unsigned int, Sending<T> sent) {
+  const auto own = +sent.warp[sent.lane];
+  unsigned int same = 0;
+  for (int k = 0; k < 32; ++k) {
+    const auto other = +sent.from(k);
+    same |= static_cast<unsigned int>(!memcmp(&own, &other, sizeof own)) << k;
+  }
+  return same & sent.there;
+}
+template <typename T>
+__forceinline__ unsigned int warp_match_all(unsigned int mask, Sending<T> sent, int* all) {
+  *all = warp_match_any(mask, sent) == sent.there;
+  return *all ? sent.there : 0;
+}
+#define CAFFE_HOST_WARP_REDUCE(name, expression)                           \
+  template <typename T>                                                    \
+  __forceinline__ auto warp_reduce_##name(unsigned int, Sending<T> sent) { \
+    using Number = decltype(+T());                                         \
+    Number a = sent.warp[sent.lane];                                       \
+    for (int k = 0; k < 32; ++k) {                                         \
+      if (k == sent.lane || !(sent.there >> k & 1)) continue;              \
+      const Number b = sent.warp[k];                                       \
+      a = static_cast<Number>(expression);                                 \
+    }                                                                      \
+    return a;                                                              \
+  }
+CAFFE_HOST_WARP_REDUCE(add, static_cast<unsigned int>(a) + static_cast<unsigned int>(b))
+CAFFE_HOST_WARP_REDUCE(min, a < b ? a : b)
+CAFFE_HOST_WARP_REDUCE(max, a < b ? b : a)
+CAFFE_HOST_WARP_REDUCE(and, a& b)
+CAFFE_HOST_WARP_REDUCE(or, a | b)
+CAFFE_HOST_WARP_REDUCE(xor, a ^ b)
+#undef CAFFE_HOST_WARP_REDUCE
 #define CAFFE_HOST_BLOCK ::uint3 blockIdx, ::uint3 blockDim, [[maybe_unused]] ::uint3 gridDim
 template <typename Body>
 void call_phases(const void* shared, int64_t first, int64_t last) {
   const uint3 dim = blockDim, grid = gridDim;
+  if (dim.x - 1 >= 1024) __builtin_unreachable();  // so that thread + distance is seen not to overflow
   uint3* shown = &blockIdx;
   __asm__("" : "+r"(shown));
   uint3 block = block_at(first, grid);

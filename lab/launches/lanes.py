@@ -15,7 +15,14 @@ from .phases import HEAD, NUMBER, SHARED, Writer, command
 from .simulated import Comparison, Kernel, Outcome
 
 BLOCKS = ((32, 1, 1), (64, 1, 1), (96, 1, 1), (32, 3, 1), (64, 2, 2), (33, 1, 1), (5, 1, 1), (72, 1, 1))
-HELPERS = """#define FULL 0xffffffff
+HELPERS = """#ifndef CAFFE_SIMULATOR
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+#endif
+namespace cg = cooperative_groups;
+#define FULL 0xffffffff
+#define DOWN(v, by) __shfl_down_sync(FULL, v, by)
+#define AT(a, i) (a)[(i) & 3]
 __device__ __forceinline__ int warp_sum(int v) {
   for (int o = 16; o > 0; o >>= 1) v += __shfl_xor_sync(FULL, v, o);
   return v;
@@ -40,6 +47,13 @@ template <typename T> __device__ T block_sum(T v) {
   __syncthreads();
   return v;
 }
+__device__ int warp_sum(int v, int by) { return warp_sum(v) * by; }
+template <typename Group> __device__ int group_sum(const Group& group, int v) {
+  for (int o = group.size() / 2; o > 0; o /= 2) v += group.shfl_down(v, o);
+  return group.shfl(v, 0);
+}
+__device__ int group_most(cg::thread_block_tile<32> tile, int v) { return cg::reduce(tile, v, cg::greater<int>()); }
+__device__ int own_lane() { return threadIdx.x % 32; }
 __device__ void scan(int& v, int lane) {
   for (int o = 1; o < 32; o *= 2) {
     const int other = __shfl_up_sync(FULL, v, o);
@@ -70,6 +84,25 @@ MEET = [
     "if (warp == 1) {{ {m} = (warp_sum({m}) + {e}) % 1009; }} else acc += 1;|",
     "if (warp % 2 == 0) {m} = __shfl_xor_sync(FULL, {m}, {p});|",
     "for (int q = warp; q < 3; q += 2) {{ if (q == {k}) continue; acc += __shfl_xor_sync(FULL, {e}, 1) * q; }}|",
+    "if (__any_sync(FULL, {e} % 3 == 0)) {m} += 1; else acc -= 2;|",
+    "if (__all_sync(FULL, {e} % 9 > 0)) {{ {m} = __shfl_xor_sync(FULL, {m}, 1); }}|",
+    "int {a} = 0; while (__any_sync(FULL, {a} < {e} % 5)) ++{a};|own changing",
+    "int {a} = 3; do {{ {a} -= 1; acc += {e}; }} while (__any_sync(FULL, {a} > {e} % 4) && {a} > 0);|own",
+    "unsigned {a} = __ballot_sync(FULL, {e} % 2); if ({a} > 1000u) {{ {m} = DOWN({m}, 3); }} acc += {a} % 7;|",
+    "{{ unsigned b = __ballot_sync(FULL, {e} % 4 == 1); while (b) {{ int l = __ffs(b) - 1;"
+    " acc = (acc + __shfl_sync(FULL, {m}, l)) % 1009; b &= b - 1; }} }}|",
+    "acc += __popc(__match_any_sync(FULL, {e} % 3));|",
+    "int {a}; acc += __match_all_sync(FULL, {e} / 900, &{a}) % 77; acc += {a};|",
+    "acc += __reduce_add_sync(FULL, {e} % 50) - __reduce_max_sync(FULL, {e} % 50);|",
+    "{{ auto tile = cg::tiled_partition<8>(cg::this_thread_block());"
+    " acc += tile.shfl_xor({e}, {p}) + (int)tile.thread_rank() + (int)tile.ballot({e} % 2); }}|",
+    "{{ cg::thread_block b = cg::this_thread_block(); cg::thread_block_tile<16> g = cg::tiled_partition<16>(b);"
+    " {m} = cg::reduce(g, {m} % 100, cg::plus<int>()) + g.any({e} == 3) + (int)b.thread_rank(); }}|",
+    "{{ auto g = cg::tiled_partition<32>(cg::this_thread_block()); {m} = group_sum(g, {m} % 99) + group_most(g, {e});"
+    " if (g.meta_group_rank() == 1) acc += g.shfl_up({m} % 9, 2); }}|",
+    "acc += warp_sum({e} % 100, 3) + own_lane();|",
+    "if (threadIdx.x < 32) {m} = warp_sum({m}) % 1009;|",
+    "acc += DOWN({e}, {p});|",
     "hand[id] = {e}; __syncwarp(); acc += hand[min(id | 1, count - 1)]; __syncwarp();|",
 ]
 
@@ -82,6 +115,8 @@ class LaneWriter(Writer):
     def __init__(self, rng: random.Random):
         super().__init__(rng)
         self.meet = rng.sample(MEET, 7)
+        if self.leaves:  # what a thread that is gone has not written is read
+            self.meet = [text for text in self.meet if "block_sum" not in text]
         # Each kind of these keeps a kernel on fibres.
         if rng.random() < 0.7:
             self.declare = [text for text in self.declare if "Slot" not in text and "&(" not in text]

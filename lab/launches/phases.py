@@ -158,6 +158,7 @@ class Writer:
 
     def __init__(self, rng: random.Random):
         self.rng, self.number, self.writes = rng, 0, True
+        self.leaves = rng.random() < 0.3  # some threads return early
         self.names: dict[str, list[str]] = {
             "own": ["t", "i", "acc"],
             "changing": ["acc"],
@@ -222,6 +223,8 @@ class Writer:
     def statement(self, depth: int) -> str:
         rng = self.rng
         kind = rng.random()
+        if self.leaves and rng.random() < 0.06:
+            return self.fill("if ({e} % 13 == 5) {{ y[place] = -3; return; }}", "")
         if kind < 0.35:
             name = self.name("v")
             template, _, known = rng.choice(self.declare).partition("|")

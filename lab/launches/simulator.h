@@ -207,6 +207,43 @@ inline unsigned int __ballot_sync(unsigned int mask, int predicate) {
   simulator::current->predicate = predicate != 0;
   return simulator::exchange(mask, 0u, simulator::kVotes);
 }
+template <typename T>
+unsigned int __match_any_sync(unsigned int mask, T value) {
+  simulator::current->predicate = true;
+  unsigned int same = 0;
+  const unsigned int there = simulator::exchange(mask, 0u, simulator::kVotes);
+  const int own = simulator::lane();
+  for (int k = 0; k < 32; ++k) {
+    if (!(there >> k & 1)) continue;
+    const T other = simulator::exchange(mask, value, k);
+    if (k == own || other == value) same |= 1u << k;
+  }
+  return same;
+}
+template <typename T>
+unsigned int __match_all_sync(unsigned int mask, T value, int* all) {
+  const unsigned int same = __match_any_sync(mask, value);
+  simulator::current->predicate = true;
+  const unsigned int there = simulator::exchange(mask, 0u, simulator::kVotes);
+  *all = same == there;
+  return *all ? there : 0;
+}
+inline int __reduce_add_sync(unsigned int mask, int value) {
+  simulator::current->predicate = true;
+  const unsigned int there = simulator::exchange(mask, 0u, simulator::kVotes);
+  int sum = 0;
+  for (int k = 0; k < 32; ++k)
+    if (there >> k & 1) sum += simulator::exchange(mask, value, k);
+  return sum;
+}
+inline int __reduce_max_sync(unsigned int mask, int value) {
+  simulator::current->predicate = true;
+  const unsigned int there = simulator::exchange(mask, 0u, simulator::kVotes);
+  int most = value;
+  for (int k = 0; k < 32; ++k)
+    if (there >> k & 1) most = std::max(most, simulator::exchange(mask, value, k));
+  return most;
+}
 inline int __any_sync(unsigned int mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
 inline int __all_sync(unsigned int mask, int predicate) { return __ballot_sync(mask, !predicate) == 0; }
 template <typename T>
@@ -252,3 +289,69 @@ inline unsigned int min(unsigned int a, unsigned int b) { return std::min(a, b);
 inline unsigned int max(unsigned int a, unsigned int b) { return std::max(a, b); }
 inline int __popc(unsigned int v) { return __builtin_popcount(v); }
 inline int __ffs(int v) { return __builtin_ffs(v); }
+
+#define CAFFE_SIMULATOR
+namespace cooperative_groups {
+struct thread_block {
+  void sync() const { __syncthreads(); }
+  unsigned int thread_rank() const {
+    return static_cast<unsigned int>(simulator::current - simulator::threads.data());
+  }
+  unsigned int size() const { return static_cast<unsigned int>(simulator::count); }
+};
+inline thread_block this_thread_block() { return {}; }
+template <int lanes>
+struct thread_block_tile {
+  static int first() { return simulator::lane() / lanes * lanes; }
+  static unsigned int mask() {
+    const unsigned int all = lanes == 32 ? ~0u : (1u << lanes) - 1;
+    const int left =
+        simulator::count - static_cast<int>(simulator::current - simulator::threads.data()) / 32 * 32;
+    return all << first() & (left >= 32 ? ~0u : (1u << left) - 1);
+  }
+  unsigned int size() const { return lanes; }
+  unsigned int thread_rank() const { return static_cast<unsigned int>(simulator::lane() - first()); }
+  unsigned int meta_group_rank() const { return thread_block().thread_rank() / lanes; }
+  void sync() const { __syncwarp(mask()); }
+  template <typename T>
+  T from(T value, int rank) const {
+    return simulator::exchange(mask(), value, rank < 0 || rank >= lanes ? simulator::lane() : first() + rank);
+  }
+  template <typename T>
+  T shfl(T value, int rank) const {
+    return from(value, rank % lanes);
+  }
+  template <typename T>
+  T shfl_down(T value, int by) const {
+    return from(value, static_cast<int>(thread_rank()) + by);
+  }
+  template <typename T>
+  T shfl_up(T value, int by) const {
+    return from(value, static_cast<int>(thread_rank()) - by);
+  }
+  template <typename T>
+  T shfl_xor(T value, int by) const {
+    return from(value, static_cast<int>(thread_rank()) ^ by);
+  }
+  unsigned int ballot(int predicate) const { return __ballot_sync(mask(), predicate) >> first(); }
+  int any(int predicate) const { return ballot(predicate) != 0; }
+};
+template <int lanes>
+thread_block_tile<lanes> tiled_partition(thread_block) {
+  return {};
+}
+template <typename T>
+struct plus {
+  T operator()(T a, T b) const { return a + b; }
+};
+template <typename T>
+struct greater {
+  T operator()(T a, T b) const { return a < b ? b : a; }
+};
+template <typename Tile, typename T, typename Merge>
+T reduce(Tile tile, T value, Merge merge) {
+  for (int by = static_cast<int>(tile.size()) / 2; by > 0; by /= 2)
+    value = merge(value, tile.shfl_xor(value, by));
+  return value;
+}
+}  // namespace cooperative_groups

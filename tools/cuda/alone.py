@@ -39,7 +39,7 @@ OWN_FOLDERS = own_folders(ROOT)
 # Headers of C, C++ and torch, without the folders in which torch has code for GPUs.
 KNOWN_HEADER = re.compile(
     r"([a-z_\d]+|(assert|ctype|errno|float|inttypes|limits|math|memory|stdbool|stddef|stdint|stdio|stdlib|string|time|unistd)\.h"
-    r"|(sys|bits)/\w+\.h|Python\.h|pybind11/[\w/]+\.h|(torch|c10|ATen|THC?)/(?!(native|.*detail)/)[\w/]+\.h)\Z"
+    r"|(sys/\w+|bits/stdc\+\+)\.h|(cublas|cudnn|cufft|curand|cusolver|cusparse)\w*\.h|(mpi|nccl|omp|nvml|nvToolsExt)\.h|Python\.h|pybind11/[\w/]+\.h|(torch|c10|ATen|THC?)/(?!(native|.*detail)/)[\w/]+\.h)\Z"
 )
 
 
@@ -51,6 +51,36 @@ def is_known(header: str) -> bool:
     return own or (bool(KNOWN_HEADER.match(header)) and "DeviceAssertion" not in header)
 
 
+def in_loops(tokens: list[Token], partner: dict[int, int], first: int, last: int) -> set[int]:
+    """The indices of the tokens that stand in a loop."""
+    if any(token.text == "goto" for token in tokens[first:last]):
+        return set(range(first, last))
+    found: set[int] = set()
+    for i in range(first, last):
+        if tokens[i].text == "do" and tokens[i].kind == "name":
+            end = partner.get(i + 1, last) if i + 1 < last and tokens[i + 1].text == "{" else last
+        elif tokens[i].text in ("for", "while") and i + 1 < last and tokens[i + 1].text == "(":
+            end = _end_of_statement(tokens, partner, partner.get(i + 1, last) + 1, last)
+        else:
+            continue
+        found |= set(range(i, end))
+    return found
+
+
+def _end_of_statement(tokens: list[Token], partner: dict[int, int], i: int, last: int) -> int:
+    """The index behind the statement that begins there, and behind what may belong to it."""
+    while i < last and tokens[i].text != ";":
+        if tokens[i].text == "{":
+            i = partner.get(i, last) + 1
+            if i < last and tokens[i].text != "else":
+                return i
+            continue
+        i = partner.get(i, last) + 1 if tokens[i].text in ("(", "[") else i + 1
+    if i + 1 < last and tokens[i + 1].text == "else":
+        return _end_of_statement(tokens, partner, i + 2, last)
+    return i + 1
+
+
 def waits(
     tokens: list[Token],
     partner: dict[int, int],
@@ -58,15 +88,18 @@ def waits(
     last: int,
     own: Collection[str],
     at: list[int] | None = None,
+    in_kernel: bool = False,
 ) -> dict[str, int]:
     """WAITING_LOOP if one of these tokens begins an empty loop, ATOMIC_VALUE if an atomic's value is used: the first.
 
     Args:
         own: the unit's functions. What these do is known by their text, and not by a name with "atomic" in it.
         at: the indices of all tokens that may_wait finds in the list; None: they are looked for.
+        in_kernel: nobody calls what is here, so that a value outside of a loop comes once.
     """
     found: dict[str, int] = {}
     at = may_wait(tokens) if at is None else at
+    counted = in_loops(tokens, partner, first, last) if in_kernel else range(first, last)
     for i in at[bisect_left(at, first) : bisect_left(at, last)]:
         word, after = tokens[i].text, tokens[i + 1].text if i + 1 < last else ""
         if word in ("while", "for") and after == "(":
@@ -76,7 +109,7 @@ def waits(
             )
             if not ends_do and close + 1 < last and tokens[close + 1].text == ";":
                 found.setdefault(WAITING_LOOP, i)
-        elif word not in ("while", "for") and word not in own and after in ("(", "<"):
+        elif word not in ("while", "for") and i in counted and word not in own and after in ("(", "<"):
             before = tokens[i - 1].text if i > first else ""
             if before == ")":  # of `if (...)`, or a cast
                 opening = partner.get(i - 1, 0)

@@ -21,6 +21,7 @@ from .alone import (
     LOOPS,
     WAITING_LOOP,
     asks_as_itself,
+    in_loops,
     is_known,
     loose_words,
     waits,
@@ -28,9 +29,11 @@ from .alone import (
 from .body import Body
 from .conditions import HOST_BUILD
 from .expanding import Meeting
+from .groups import WORDS as GROUPS
 from .launches import Launch
 from .lexer import Lexed
-from .names import ASKS, ATOMIC, BARRIER, BLOCK, IN_WARPS, MEETS, SHARES, THREAD
+from .macro_texts import Macros
+from .names import ASKS, ATOMIC, BARRIER, BLOCK, FENCE, IN_WARPS, INDEX, MEETS, SHARES, THREAD
 from .number_types import Types
 from .outline import Function, Parameter
 from .reasons import Reason
@@ -71,7 +74,8 @@ class Kernel(NamedTuple):
     meets: bool  # its threads may wait for each other, or see which threads run
     in_phases: bool  # they meet at __syncthreads() in the kernel's own text, and nowhere else
     in_warps: bool  # the same, and at meetings of whole warps, such as shuffles
-    asks_as_itself: bool  # it uses threadIdx in its own text only, where this can be a parameter
+    names_itself: bool  # in its own text threadIdx can be a parameter
+    asks_as_itself: bool  # the same, and no function asks for it
     in_rows: bool  # nobody sees whether threads of other blocks run between those of one: no atomics, nothing shared
     writes_outside_loop: bool  # may write memory outside the loops, so each thread would write once
     dynamic_shared: bool  # uses `extern __shared__`, maybe in a function or class that it names
@@ -154,6 +158,11 @@ class Unit:
         with_some = [source.text for source in self.sources if "__constant__" in source.text]
         declared = [text for each in with_some for text in EXTERN_CONSTANT.findall(each)]
         return {word for text in declared for word in re.findall(r"\w+", text)}
+
+    @functools.cached_property
+    def plain_macros(self) -> Macros:
+        meetings = {BARRIER, *IN_WARPS, *GROUPS, *INDEX}
+        return Macros(self.sources, meetings)
 
     @functools.cached_property
     def names(self) -> UnitNames:
@@ -244,16 +253,16 @@ class Unit:
         return self.reachable(self._words_of(source, function.body, function.end))
 
     @functools.cached_property
-    def meetings(self) -> dict[str, Meeting]:
+    def meetings(self) -> dict[str, list[Meeting]]:
         """The functions in which the lanes of a warp, or the threads of a block, meet."""
         found: dict[str, list[Meeting]] = {}
-        meets = self.leading_to({BARRIER, *IN_WARPS})
+        meets = self.leading_to({BARRIER, *IN_WARPS, *GROUPS})
         for source in self.sources:
             for function in source.functions:
                 plain = "__device__" in function.words and not function.member and not function.is_kernel
-                if plain and self._words_of(source, function.body, function.end) & meets:
+                if plain and self._words_of(source, function.head, function.end) & meets:
                     found.setdefault(function.name, []).append(Meeting(source, function))
-        return {name: each[0] for name, each in found.items() if len(each) == 1}
+        return found
 
     def _meets(self, reachable: set[str]) -> tuple[str, ...]:
         """The words by which code with these words may wait for another thread, or see which threads run."""
@@ -274,8 +283,8 @@ class Unit:
         """By its name; a function of the unit is known by its text."""
         return bool(ATOMIC.fullmatch(word)) and word not in self.functions
 
-    def _words_of(self, source: Source, start: int, end: int) -> set[str]:
-        return _words(source.lexed, start, end, self.functions)
+    def _words_of(self, source: Source, start: int, end: int, in_kernel: bool = False) -> set[str]:
+        return _words(source.lexed, start, end, self.functions, in_kernel)
 
     def _shares(self, reachable: set[str]) -> bool:
         """Are the threads not alike?"""
@@ -289,7 +298,7 @@ class Unit:
 
     def _kernel(self, source: Source, function: Function) -> Kernel:
         launches = tuple(x for x in self._launches if x.kernel == function.name)
-        words = self._words_of(source, function.body, function.end)
+        words = self._words_of(source, function.body, function.end, in_kernel=True)
         # A launch passes functors and functions as template arguments or values.
         passed = {
             word
@@ -298,7 +307,7 @@ class Unit:
             for word in re.findall(r"[A-Za-z_]\w*", text)
         }
         reachable = self.reachable(words | passed)
-        own = self._words_of(source, function.head, function.end) | passed
+        own = self._words_of(source, function.head, function.end, in_kernel=True) | passed
         called = self.reachable(own)
         loops = {word for word in words if LOOP.match(word)}
         body = _Body(self, source, function)
@@ -321,6 +330,7 @@ class Unit:
             in_warps=knows_all
             and bool(own & IN_WARPS)
             and not self._meets(self.reachable(own - {BARRIER, *IN_WARPS})),
+            names_itself=asks_as_itself(source, function),
             asks_as_itself=not asks_by and asks_as_itself(source, function),
             in_rows=self._in_rows(called),
             writes_outside_loop="writes_outside_loop" in body.notes,
@@ -335,10 +345,19 @@ class Unit:
         )
 
 
-def _words(lexed: Lexed, start: int, end: int, functions: Collection[str]) -> set[str]:
+def _words(
+    lexed: Lexed, start: int, end: int, functions: Collection[str], in_kernel: bool = False
+) -> set[str]:
     first, last = position_from(lexed.tokens, start), position_from(lexed.tokens, end)
     words = {token.text for token in lexed.tokens[first:last] if token.kind == "name"}
-    return words | waits(lexed.tokens, lexed.partner, first, last, functions, lexed.may_wait).keys()
+    if in_kernel and any(word.startswith(FENCE) for word in words):
+        # Outside of a loop a fence waits for nobody.
+        inside = in_loops(lexed.tokens, lexed.partner, first, last)
+        kept = {lexed.tokens[i].text for i in inside}
+        words = {word for word in words if word in kept or not word.startswith(FENCE)}
+    return (
+        words | waits(lexed.tokens, lexed.partner, first, last, functions, lexed.may_wait, in_kernel).keys()
+    )
 
 
 def _words_by_name(sources: list[Source], functions: Collection[str]) -> dict[str, set[str]]:

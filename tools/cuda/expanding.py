@@ -10,9 +10,12 @@ unusual form, stays as it is: then the kernel's threads run on fibres.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from .body import Body, declarators, walk
+from .groups import WORDS as GROUPS
+from .groups import names_of_groups
 from .launches import parse
 from .outline import Function, skip_angles, split_commas
 from .reasons import Reason
@@ -79,6 +82,19 @@ class Meeting(NamedTuple):
             found.append((kind, part[stop - 1], " ".join(part[stop + 1 :])))
         return found
 
+    def defaults(self) -> list[str]:
+        """The default value of each parameter; "" of one without."""
+        tokens, partner = self.source.lexed.tokens, self.source.lexed.partner
+        opening = position_from(tokens, self.function.at) + 1
+        found = []
+        for first, last in split_commas(tokens, partner, opening + 1, partner[opening]):
+            texts = [token.text for token in tokens[first:last]]
+            found.append(" ".join(texts[texts.index("=") + 1 :]) if "=" in texts else "")
+        return found
+
+    def count_of_defaults(self) -> int:
+        return sum(map(bool, self.defaults()))
+
     def returns(self) -> str:
         tokens = self.head()
         first = skip_angles(tokens, {}, 1, len(tokens)) if tokens and tokens[0].text == "template" else 0
@@ -88,14 +104,16 @@ class Meeting(NamedTuple):
 class Expanding:
     """A kernel's body, with the calls replaced."""
 
-    def __init__(self, source: Source, function: Function, meetings: dict[str, Meeting]):
+    def __init__(self, source: Source, function: Function, meetings: dict[str, list[Meeting]], text: str):
+        self.text = text
         self.source, self.function, self.meetings = source, function, meetings
         self.number = 0
+        self.groups: set[str] = set()  # the names of the body's groups
         self.line = source.lexed.position(function.body)[0]  # of the call that is looked at
 
     def body(self) -> str:
         """The new text of the body, between its braces; it has as many lines."""
-        text = self.source.text[self.function.body : self.function.end]
+        text = self.text
         for _ in range(MOST):
             call = self._next(text)
             if call is None:
@@ -107,9 +125,7 @@ class Expanding:
 
     def _next(self, text: str):
         """The first call of such a function that has no other one within it."""
-        if not text.isascii():
-            raise _Unknown("letters that are not ASCII")
-        tree = parse(HEAD + text)
+        tree = parse(HEAD + re.sub(r"[^\x00-\x7f]", "_", text))
         if tree.has_error:
             raise _Unknown("a statement that the parser does not know")
         self.tree = tree
@@ -127,20 +143,23 @@ class Expanding:
         return text[node.start_byte - len(HEAD) : node.end_byte - len(HEAD)]
 
     def _replaced(self, text: str, call) -> str:
-        meeting = self.meetings[self._name(call, text)]
-        statement = call
+        statement, name = call, self._name(call, text)
         while statement.type not in STATEMENTS:
             if statement.type not in WITHIN:
                 kind = statement.type.replace("_", " ")
-                raise _Unknown(f"a call of {meeting.name}, in which threads meet, in a {kind}")
+                raise _Unknown(f"a call of {name}, in which threads meet, in a {kind}")
             if statement.type == "binary_expression" and statement.child_by_field_name("operator").type in (
                 "&&",
                 "||",
             ):
-                raise _Unknown(f"a call of {meeting.name}, in which threads meet, behind a condition")
+                raise _Unknown(f"a call of {name}, in which threads meet, behind a condition")
             statement = statement.parent
         arguments = [self._of(n, text) for n in call.child_by_field_name("arguments").named_children]
+        meeting = self._meeting(self.meetings[name], arguments, text)
+        if len(arguments) < len(meeting.function.parameters):
+            arguments += meeting.defaults()[len(arguments) :]
         self.number += 1
+        self.groups = names_of_groups(text)
         result = f"caffe_in{self.number}"
         inlined, is_void = self._inlined(
             meeting, arguments, self._given(call, meeting, arguments, text), result
@@ -159,6 +178,24 @@ class Expanding:
             return text[:start] + "{ " + inlined + changed + " }" + text[end:]
         return text[:start] + inlined + changed + text[end:]
 
+    def _meeting(self, every: list[Meeting], arguments: list[str], text: str) -> Meeting:
+        """The function that a call means, of those with its name."""
+        count = len(arguments)
+        found = [m for m in every if len(m.function.parameters) - m.count_of_defaults() <= count]
+        found = [m for m in found if count <= len(m.function.parameters)]
+        if len(found) > 1:
+            if any(m.template() for m in found):
+                raise _Unknown(f"a call of {every[0].name}, of which there are several")
+            types = [self._type_of(argument, text) for argument in arguments]
+            found = [m for m in found if types == [self._plain(p.type) for p in m.function.parameters]]
+        if len(found) != 1:
+            raise _Unknown(f"a call of {every[0].name}, of which there are several")
+        return found[0]
+
+    @staticmethod
+    def _plain(kind: str) -> str:
+        return " ".join(word for word in kind.partition("=")[0].replace("&", " ").split() if word != "const")
+
     def _given(self, call, meeting: Meeting, arguments: list[str], text: str) -> dict[str, str]:
         """What the names of the template stand for in a call."""
         names, given = meeting.template(), []
@@ -169,11 +206,25 @@ class Expanding:
         for kind, name, default in names:
             if name in found:
                 continue
+            if kind == "type" and self._is_of_groups(name, meeting, arguments):
+                found[name] = ""
+                continue
             deduced = self._deduced(name, meeting, arguments, text) if kind == "type" else ""
             if not (deduced or default):
                 raise _Unknown(f"a call of {meeting.name} that does not say what {name} is")
             found[name] = deduced or default
+        if "" in found.values() and self._words(meeting) & {n for n, kind in found.items() if not kind}:
+            raise _Unknown(f"{meeting.name} names the type of a group")
         return found
+
+    @staticmethod
+    def _words(meeting: Meeting) -> set[str]:
+        return {token.text for token in Body(meeting.source, meeting.function).tokens}
+
+    def _is_of_groups(self, name: str, meeting: Meeting, arguments: list[str]) -> bool:
+        """Is a template's type that of a group in this call?"""
+        pairs = zip(meeting.function.parameters, arguments, strict=False)
+        return any(name in type_words(p.type) and argument.strip() in self.groups for p, argument in pairs)
 
     def _deduced(self, name: str, meeting: Meeting, arguments: list[str], text: str) -> str:
         for parameter, argument in zip(meeting.function.parameters, arguments, strict=False):
@@ -188,11 +239,26 @@ class Expanding:
         return ""
 
     def _type_of(self, argument: str, text: str) -> str:
-        """The type of a variable of the body."""
-        if not argument.strip().isidentifier():
-            raise _Unknown(f"the type of {argument.strip()}, which a template asks for")
+        """The type of a variable of the body, of an element, or of arithmetic on floats."""
+        argument = argument.strip()
+        if element := re.fullmatch(r"(\w+)\s*\[[^][]*\]", argument):
+            kind = self._type_of(element[1], text)
+            if not kind.endswith("*"):
+                raise _Unknown(f"the type of {argument}, which a template asks for")
+            return kind[:-1].strip()
+        if not argument.isidentifier():
+            words = re.findall(r"[A-Za-z_]\w*(?!\w|\s*\()", re.sub(r"\b\d[\w.]*", "1", argument))
+            # No double, no call, no cast, and no element.
+            other = r"\d\.\d*(?![\d.fF])|\d[eE]|\w\s*\(|\(\s*\w+\s*\)|[?&|<>!=%,{\[]|\w\.[A-Za-z_]{2}"
+            if (
+                re.search(other, argument)
+                or not words
+                or {self._type_of(word, text) for word in words} != {"float"}
+            ):
+                raise _Unknown(f"the type of {argument}, which a template asks for")
+            return "float"
         found = {
-            " ".join(p.type.replace("const", "").split())
+            " ".join(p.type.replace("const", "").replace("__restrict__", "").split())
             for p in self.function.parameters
             if p.name == argument
         }
@@ -227,7 +293,7 @@ class Expanding:
         directives = (*source.lexed.directives, *source.lexed.conditions)
         if any(function.body < d.start < function.end and d.word != "pragma" for d in directives):
             raise _Unknown(f"{meeting.name} has a preprocessor line")
-        if len(arguments) != len(function.parameters):
+        if len(arguments) != len(function.parameters) or not all(arguments):
             raise _Unknown(f"a call of {meeting.name} with other arguments than it has parameters")
         body = Body(source, function)
         returned = [node for node in walk(body.root) if node.type == "return_statement"]
@@ -248,13 +314,20 @@ class Expanding:
         texts = [] if is_void else [f"{kind} {result}; "]
         texts.append("{ ")
         for parameter, argument in zip(function.parameters, arguments, strict=True):
+            if argument.strip() in self.groups:
+                renamed[parameter.name] = argument.strip()
+                continue
+            if GROUPS & set(type_words(parameter.type)):
+                renamed[parameter.name] = f"{result}_{parameter.name}"
+                texts.append(f"auto {result}_{parameter.name} = {' '.join(argument.split())}; ")
+                continue
             if "&" in parameter.type and "const" not in parameter.type.split():
                 if not argument.strip().isidentifier():
                     raise _Unknown(f"a call of {meeting.name} that changes what is no variable")
                 renamed[parameter.name] = argument.strip()
                 continue
             renamed[parameter.name] = f"{result}_{parameter.name}"
-            shown = self._with(parameter.type.replace("&", ""), given)
+            shown = self._with(parameter.type.partition("=")[0].replace("&", ""), given)
             texts.append(f"{shown} {result}_{parameter.name} = ({' '.join(argument.split())}); ")
         texts.append(self._text(body, renamed, given, result, last if not is_void else None))
         return "".join(texts) + " } ", is_void
@@ -280,9 +353,16 @@ class Expanding:
         return " ".join(pieces)
 
 
-def expanded(source: Source, function: Function, meetings: dict[str, Meeting]) -> str | Reason:
-    """A kernel's body with the calls of these functions replaced; or why one of them cannot be."""
-    expanding = Expanding(source, function, meetings)
+def expanded(
+    source: Source, function: Function, meetings: dict[str, list[Meeting]], text: str | None = None
+) -> str | Reason:
+    """A kernel's body with the calls of these functions replaced; or why one of them cannot be.
+
+    Args:
+        text: the body, if not the source's.
+    """
+    own = source.text[function.body : function.end]
+    expanding = Expanding(source, function, meetings, own if text is None else text)
     try:
         return expanding.body()
     except _Unknown as unknown:

@@ -32,6 +32,7 @@ class Name(NamedTuple):
 
 THREAD, BLOCK, WIDTH, GRID = INDEX = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 WARP_SIZE, BARRIER, WARP_BARRIER = "warpSize", "__syncthreads", "__syncwarp"
+FENCE, ALL, MERGE = "__threadfence", "__all_sync", "__group_reduce_sync"
 ASM = ("asm", "__asm__", "__asm")
 
 NAMES = (
@@ -42,7 +43,7 @@ NAMES = (
     Name(r"KernelPosition|CUDA_\w*LOOP\w*|CAFFE_KERNEL_LOOP_OVER|CAFFE_VECTOR_\w+", "a kernel loop", "loop"),
     Name(BARRIER, "a barrier of the block", shares=True, meets=True, told="block"),
     Name(rf"{BARRIER}\w+", "a barrier of the block that counts", shares=True, meets=True),
-    Name(r"__threadfence\w*", "a fence", shares=True, meets=True),
+    Name(rf"{FENCE}\w*", "a fence", shares=True, meets=True),
     Name(WARP_BARRIER, "a barrier of the warp", shares=True, meets=True, lane=" "),
     Name("__shfl_sync", "a shuffle", shares=True, meets=True, lane="warp_at"),
     Name("__shfl_up_sync", "a shuffle", shares=True, meets=True, lane="warp_up"),
@@ -51,12 +52,24 @@ NAMES = (
     Name(r"__shfl(?!(_up|_down|_xor)?_sync\Z)\w*", "a shuffle without a mask", shares=True, meets=True),
     Name("__ballot_sync", "a vote", shares=True, meets=True, lane="{}"),
     Name("__any_sync", "a vote", shares=True, meets=True, lane="({} != 0)"),
-    Name("__all_sync", "a vote", shares=True, meets=True, lane="(~{} == 0)"),
+    Name(ALL, "a vote", shares=True, meets=True, lane="{}"),
     Name(r"__ballot(?!_sync\Z)\w*|__any|__all", "a vote without a mask", shares=True, meets=True),
     Name("__activemask", "the lanes that are there", shares=True, meets=True, told="lanes"),
     Name("coalesced_threads", "the lanes that are there", shares=True, meets=True, told="lanes"),
-    Name(r"__match_\w+", "a comparison of the warp's values", shares=True, meets=True),
-    Name(r"__reduce_\w+_sync", "a reduction of the warp", shares=True, meets=True),
+    *(
+        Name(f"__match_{a}_sync", "a comparison of the warp's values", shares=True, meets=True, lane=f"warp_match_{a}")
+        for a in ("any", "all")
+    ),
+    *(
+        Name(f"__reduce_{a}_sync", "a reduction of the warp", shares=True, meets=True, lane=f"warp_reduce_{a}")
+        for a in ("add", "min", "max", "and", "or", "xor")
+    ),
+    # What groups.py writes in place of those of cooperative groups.
+    Name("__group_shfl_sync", "a shuffle of a group", meets=True, lane="warp_at"),
+    Name("__group_shfl_up_sync", "a shuffle of a group", meets=True, lane="warp_up"),
+    Name("__group_shfl_down_sync", "a shuffle of a group", meets=True, lane="warp_down"),
+    Name("__group_shfl_xor_sync", "a shuffle of a group", meets=True, lane="tile_xor"),
+    Name(MERGE, "a reduction of a group", meets=True, lane="merge"),
     Name("__nanosleep", "a thread that sleeps", shares=True, meets=True),
     Name("clock(64)?", "the clock", shares=True, meets=True),
     Name("cooperative_groups", "cooperative groups", shares=True),
@@ -104,7 +117,9 @@ GPU_ONLY = _with(lambda name: name.refused and "texture" not in name.semantics)
 # Any function with "atomic" in its name.
 ATOMIC = re.compile(r"\w*atomic\w*", re.IGNORECASE)
 
-SHUFFLES = {name: row.lane for name, row in _plain(lambda row: row.lane.startswith("warp_")).items()}
+SHUFFLES = {
+    name: row.lane for name, row in _plain(lambda row: row.lane.startswith(("warp_", "tile_"))).items()
+}
 VOTES = {name: row.lane for name, row in _plain(lambda row: "{" in row.lane).items()}
 # By which all lanes of a warp meet.
 IN_WARPS = set(_plain(lambda row: row.lane))

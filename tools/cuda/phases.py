@@ -24,7 +24,7 @@ from typing import Any
 from .body import Body, walk
 from .guard import is_along_x
 from .kept import KeptVariables
-from .names import BARRIER
+from .names import BARRIER, THREAD, WIDTH
 from .outline import Function
 from .reasons import Reason, Unclear, check
 from .source import Source
@@ -42,6 +42,7 @@ TYPES = {
     "using_declaration",
     "enum_specifier",
 }
+SHOWN = f"::{THREAD} = {THREAD}; "
 NO_BRACES = "a statement with a barrier, without braces"
 NO_BARRIER = f" [[maybe_unused]] const auto {BARRIER} = [](int, int) {{}};"
 
@@ -55,6 +56,7 @@ class Region:
         self.loop = "CAFFE_HOST_EACH"
         self.group: int | None = None  # of regions that run warp by warp (warps.py)
         self.before = ""  # what runs once, before it
+        self.leaves = False  # threads return there, and others go on
         self.given: list = []  # (what is written for each thread at the end, with the text of a node; the node)
 
     @property
@@ -66,6 +68,7 @@ class Phases:
     """A kernel's text, as phases of its blocks."""
 
     places = ""  # what else is declared at the body's beginning
+    shown = ""  # what a thread does first
 
     def __init__(self, source: Source, function: Function, names: UnitNames):
         self.source, self.function = source, function
@@ -92,6 +95,7 @@ class Phases:
             p.name for p in function.parameters
         }
         self.hoisted: set[int] = set()  # nodes around barriers
+        self.has_gone = False  # threads may have returned, while others go on
         self._find_barriers(body.root)
         self.uniform = self.find_uniform()
 
@@ -190,15 +194,16 @@ class Phases:
         self._check(same, "the step of a loop with a barrier may differ between threads", step)
         yield from self._regions(part("body"), True)
 
-    def _jumps(self, node, is_last: bool, in_loop: bool = False, in_switch: bool = False):
-        """No jump out of a region but a return from the last one."""
+    def _jumps(self, node, region: Region, in_loop: bool = False, in_switch: bool = False):
+        """No jump out of a region but a return."""
         kind = node.type
-        self._check(kind != "return_statement" or is_last, "a return before the last barrier", node)
+        if kind == "return_statement" and not region.is_last:
+            region.leaves = self.has_gone = True
         stays = in_loop or (in_switch and kind == "break_statement")
         jumps = kind in ("break_statement", "continue_statement")
         self._check(not jumps or stays, "a jump out of what stands between two barriers", node)
         for child in node.named_children:
-            self._jumps(child, is_last, in_loop or kind in LOOPS, in_switch or kind == "switch_statement")
+            self._jumps(child, region, in_loop or kind in LOOPS, in_switch or kind == "switch_statement")
 
     def edits(self) -> list[tuple[int, int, Any]]:
         body = self.body
@@ -221,7 +226,8 @@ class Phases:
         edits += [*self.around_regions(regions, kept), *self.once(kept)]
         edits.sort(key=lambda edit: (edit[1][:2], edit[0]))
         at = self.function.body + 1
-        return [(at, at, NO_BARRIER + self.places + kept.arrays()), *(edit for _, edit in edits)]
+        gone = " ::cuda_host::Gone caffe_gone;" if self.has_gone else ""
+        return [(at, at, NO_BARRIER + gone + self.places + kept.arrays()), *(edit for _, edit in edits)]
 
     def around_regions(self, regions: list[Region], kept: KeptVariables) -> list:
         """Edits around several regions, with their order at one offset."""
@@ -237,11 +243,18 @@ class Phases:
         at = region.start + self.body.shift
         start, end = self.bounds(region.statements) if region.statements else (at, at)
         structures = kept.structures(number) if region.group is None else ""
-        opening = f"{structures}{region.before} {region.loop} {kept.carried_into(number, used)}"
+        loop = region.loop
+        if self.has_gone:
+            loop = loop.replace("CAFFE_HOST_EACH", "CAFFE_HOST_EACH_LEFT")
+        opening = f"{structures}{region.before} {loop} {self.shown}{kept.carried_into(number, used)}"
         here = "".join(
             f" (void){v.name};" for v in kept.carried if v.region == number
         )  # and maybe not used here
         closing = here + " });"
+        if region.leaves:
+            in_warp = region.group is not None
+            closing += f" if (caffe_gone.{'nobody(caffe_t)' if in_warp else f'everyone({WIDTH})'}) return;"
+            yield from self._leaving(region)
         if not region.statements:
             yield 6, (start, end, lambda: opening + self._given(region) + closing)
             return
@@ -250,6 +263,12 @@ class Phases:
         for node in (n for s in region.statements for n in walk(s) if self._is_along_x(n)):
             first, last = self.body.place(node)
             yield 0, (first, last, "caffe_x" + "\n" * self.source.text.count("\n", first, last))
+
+    def _leaving(self, region: Region) -> Iterator:
+        """Edits by which the threads that return say so."""
+        for node in (n for s in region.statements for n in walk(s) if n.type == "return_statement"):
+            at = self.body.place(node)[0] + len("return")
+            yield 0, (at, at, " caffe_gone.leave(caffe_t)" + (", " if node.named_child_count else ""))
 
     def _given(self, region: Region) -> str:
         texts = [" ".join(self.render(*self.body.place(node)).split()) for _, node in region.given]
@@ -264,7 +283,7 @@ class Phases:
         places = {}  # the region of each statement
         for number, region in enumerate(regions):
             for statement in region.statements:
-                self._jumps(statement, region.is_last)
+                self._jumps(statement, region)
                 places[statement.id] = number
         own = [v for v in self.uses.scopes if v.statement is not None and v.statement.id in places]
         for variable in own:
@@ -309,13 +328,18 @@ class Phases:
         return variable.value if known and self.uniform.is_again(variable) else node
 
 
-def phases_of(source: Source, function: Function, names: UnitNames) -> list[tuple[int, int, Any]] | Reason:
+def phases_of(
+    source: Source, function: Function, names: UnitNames, shown: bool = False
+) -> list[tuple[int, int, Any]] | Reason:
     """The edits that make a kernel's phases loops, or the reason why its threads must run on fibres.
 
     Args:
         names: those of the file and of its headers.
+        shown: functions that the kernel calls ask for the thread.
     """
     try:
-        return Phases(source, function, names).edits()
+        phases = Phases(source, function, names)
+        phases.shown = SHOWN if shown else ""
+        return phases.edits()
     except Unclear as unclear:
         return unclear.reason(source, function)

@@ -35,14 +35,17 @@ from .branches import NEWEST, NOT_ON_THE_HOST, Choice
 from .conditions import ARCH, HOST_BUILD, Directive
 from .conversions import aligned_pointers, of_classes, of_function, of_heads, of_macro, of_text
 from .expanding import expanded
+from .groups import WORDS as GROUPS
+from .groups import without_groups
 from .guard import counts_along_x, guard_of
 from .inlining import inlined
 from .lanes import calls_to_lanes, column
 from .launches import Launch
-from .names import GPU_ONLY, IN_WARPS, LANES, TEXTURES, TOLD
+from .names import BARRIER, GPU_ONLY, IN_WARPS, LANES, TEXTURES, TOLD
 from .outline import Function
 from .phases import phases_of
 from .reasons import Reason, Way
+from .reshaping import with_own_parameters, with_returns
 from .rewrite import Rewriter, quoted, rewrite_files
 from .shared_memory import constant, shared
 from .source import Source
@@ -68,6 +71,8 @@ NO_HEADER = (
 )
 
 
+# By which threads meet that loops may run.
+MEETINGS = {BARRIER, *IN_WARPS, *GROUPS}
 LAUNCHES = {"cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaFuncSetAttribute"}
 # The race finder watches these in kernels.
 COPIES = {
@@ -158,13 +163,13 @@ class HostRewriter(Rewriter):
             self.edit(function.body + 1, function.body + 1, pointers)
         reasons: list[Reason] = []
         way = Way(function.name, self.source.path, kernel.line, kernel.mode, ())
-        if kernel.mode == "kThreads" and not self.watched and (text := self._warps(unit, function, reasons)):
-            self.edit(function.body + 1, function.body + 1, text)
-            self.edit(function.end - 1, function.end - 1, "}); ")
-            self.ways.append(way._replace(mode="kWarps"))
+        phases = self._phases(unit, function, kernel, reasons)
+        on_fibres = kernel.mode == "kThreads" and not self.watched and not phases
+        if on_fibres and (mode := self._warps(unit, function, reasons)):
+            self.ways.append(way._replace(mode=mode))
             return
         before = len(self.edits)
-        mode, identity, closing = self._mode(unit, function, kernel, reasons)
+        mode, identity, closing = self._mode(unit, function, kernel, phases, reasons)
         self.ways.append(way._replace(mode=mode, reasons=tuple(reasons)))
         opening = f' ::cuda_host::run<::cuda_host::{mode}>("{function.name}", [=]({identity}) mutable {{'
         opening += self._nothing_left(function)
@@ -179,8 +184,18 @@ class HostRewriter(Rewriter):
                 if token.text in RANGE_LOOPS:
                     self.edit(token.start, token.end, RANGE_LOOPS[token.text])
 
+    def _phases(self, unit: Unit, function: Function, kernel: Kernel, reasons: list[Reason]) -> list:
+        """The edits that make phases of the kernel's own text; none: it has no phases."""
+        if kernel.mode != "kThreads" or self.watched or not (kernel.in_phases and kernel.names_itself):
+            return []
+        found = phases_of(self.source, function, unit.names, not kernel.asks_as_itself)
+        if isinstance(found, Reason):
+            reasons.append(found)
+            return []
+        return found
+
     def _mode(
-        self, unit: Unit, function: Function, kernel: Kernel, reasons: list[Reason]
+        self, unit: Unit, function: Function, kernel: Kernel, phases: list, reasons: list[Reason]
     ) -> tuple[str, str, str]:
         """How the threads run, the parameters of the body, and its end. Makes the edits within the body.
 
@@ -188,20 +203,14 @@ class HostRewriter(Rewriter):
             reasons: gets those of the passes that leave the kernel as it is.
         """
         mode, end = kernel.mode, "}); "
-        if not kernel.asks_as_itself or mode == "kRange":
-            return mode, "", end
-        if self.watched:
-            return mode, "CAFFE_HOST_IDENTITY" if mode == "kBlocks" else "", end
-        if mode == "kThreads":
-            if not kernel.in_phases:
-                return mode, "", end
-            phases = phases_of(self.source, function, unit.names)
-            if isinstance(phases, Reason):
-                reasons.append(phases)
-                return mode, "", end
+        if phases:
             self._in_phases.add(function.body)
             self._edits(phases, unit)
             return "kPhases", "CAFFE_HOST_BLOCK", end
+        if not kernel.asks_as_itself or mode in ("kRange", "kThreads"):
+            return mode, "", end
+        if self.watched:
+            return mode, "CAFFE_HOST_IDENTITY" if mode == "kBlocks" else "", end
         strides = strides_of(self.source, function, unit.names)
         if not isinstance(strides, Reason):
             self._edits(strides[0], unit)
@@ -224,8 +233,8 @@ class HostRewriter(Rewriter):
         return mode, "CAFFE_HOST_GUARDED", "}}); "
 
     def _warps(self, unit: Unit, function: Function, reasons: list[Reason]) -> str:
-        """What stands before a kernel's own text, if its warps are loops: the text of these. "" of others."""
-        if not unit.used_by(self.source, function) & IN_WARPS:
+        """Write warps, or phases that only functions, groups and macros show, as loops: the mode; "" of none."""
+        if not unit.used_by(self.source, function) & MEETINGS:
             return ""
         if self.warps is None:
             self.warps = WarpsRewriter.of(unit, self.source)
@@ -234,9 +243,17 @@ class HostRewriter(Rewriter):
         if not text:
             reasons += self.warps.reasons.get(number, ())
             return ""
+        if self.warps.modes[number] == "kPhases":
+            opening = f'{{ ::cuda_host::run<::cuda_host::kPhases>("{function.name}", '
+            self.edit(function.body, function.end, f"{opening}[=](CAFFE_HOST_BLOCK) mutable {{{text}}}); }}")
+            return "kPhases"
+        # The kernel's own text stands beside it.
         line, path = self.source.lexed.position(function.body)[0], quoted(self.source.path)
-        name = f'::cuda_host::run<::cuda_host::kWarps>("{function.name}", '
-        return f' {name}[=](CAFFE_HOST_BLOCK) mutable {{{text}}}, [=]() mutable {{\n#line {line} "{path}"\n'
+        opening = f' ::cuda_host::run<::cuda_host::kWarps>("{function.name}", '
+        text = f'{opening}[=](CAFFE_HOST_BLOCK) mutable {{{text}}}, [=]() mutable {{\n#line {line} "{path}"\n'
+        self.edit(function.body + 1, function.body + 1, text)
+        self.edit(function.end - 1, function.end - 1, "}); ")
+        return "kWarps"
 
     def _edits(self, edits: list[tuple[int, int, Any]], unit: Unit):
         """Edits of a pass that copies text. What is rendered later has its conversions."""
@@ -344,28 +361,43 @@ class HostRewriter(Rewriter):
 
 
 class WarpsRewriter(HostRewriter):
-    """Rewrites the bodies of kernels whose warps are loops, after it has put the functions in which threads meet into
-    them.
+    """Rewrites the bodies of kernels whose warps or phases are loops, after it has put the functions in which threads
+    meet into them, and has replaced groups by barriers and shuffles.
     """
 
     @classmethod
     def of(cls, unit: Unit, source: Source) -> WarpsRewriter:
-        pieces, at = [], 0
+        pieces, at, tiles, changed = [], 0, set(), set()
         reasons: dict[int, list[Reason]] = {}
-        for number, function in enumerate(source.functions):
-            if function.is_kernel:
-                body = expanded(source, function, unit.meetings)
-                if isinstance(body, Reason):
-                    reasons[number] = [body]
-                    body = source.text[function.body : function.end]
-                pieces += [source.text[at : function.body], body]
-                at = function.end
+        for i, function in ((i, f) for i, f in enumerate(source.functions) if f.is_kernel):
+            own = source.text[function.body : function.end]
+            body = unit.plain_macros.replaced(own, source, function.body)
+            found = expanded(source, function, unit.meetings, body)
+            if isinstance(found, Reason):
+                reasons[i] = [found]
+            else:
+                body = found
+            body, has_tiles = without_groups(unit.plain_macros.replaced(body, source, function.body))
+            body = with_returns(with_own_parameters(body, function.parameters), (BARRIER, *IN_WARPS))
+            if has_tiles:
+                tiles.add(i)
+            if body != own:
+                changed.add(i)
+            pieces += [source.text[at : function.body], body]
+            at = function.end
         text = "".join(pieces) + source.text[at:]
-        return cls(unit, Source(text, source.path, source.defined), reasons)
+        return cls(unit, Source(text, source.path, source.defined), reasons, tiles, changed)
 
-    def __init__(self, unit: Unit, source: Source, reasons: dict[int, list[Reason]]):
+    def __init__(
+        self, unit: Unit, source: Source, reasons: dict[int, list[Reason]], tiles: set[int], changed: set[int]
+    ):
         self.texts: dict[int, str] = {}  # of bodies, by the numbers of their functions
+        self.modes: dict[int, str] = {}
         self.reasons = reasons  # of other kernels
+        self._tiles, self._changed = (
+            tiles,
+            changed,
+        )  # kernels with tiles, and with another text than their own
         super().__init__(unit, source)
         self.edits.sort(key=lambda edit: edit[:2])
         for i, function in enumerate(source.functions):
@@ -373,11 +405,21 @@ class WarpsRewriter(HostRewriter):
                 self.texts[i] = self.render(function.body + 1, function.end - 1)
 
     def _kernel(self, unit: Unit, function: Function, kernel: Kernel):
-        if not (kernel.in_warps and kernel.asks_as_itself):
-            return
-        found = warps_of(self.source, function, unit.names, self.render)
+        number = self.source.functions.index(function)
+        if kernel.in_phases and number not in self._changed:
+            return  # its own text has phases, or none
+        found: tuple | Reason | list = []
+        shown = not kernel.asks_as_itself
+        if kernel.names_itself and kernel.in_phases and number not in self._tiles:
+            found, self.modes[number] = phases_of(self.source, function, unit.names, shown), "kPhases"
+            found = found if isinstance(found, Reason) else (found, [])
+        elif kernel.in_warps and kernel.names_itself:
+            found = warps_of(self.source, function, unit.names, self.render, shown)
+            self.modes[number] = "kWarps"
+        if not found:
+            return  # its threads meet elsewhere
         if isinstance(found, Reason):
-            self.reasons.setdefault(self.source.functions.index(function), []).append(found)
+            self.reasons.setdefault(number, []).append(found)
             return
         self._in_phases.add(function.body)
         self._edits(found[0], unit)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from .body import component, operands, walk
 from .guard import is_along, without_casts
-from .names import INDEX, THREAD, WARP_SIZE
+from .names import INDEX, THREAD, WARP_SIZE, WIDTH
 from .unit_names import CASTS, INTEGERS
 from .uses import LISTS, Uses, Variable
 
@@ -23,11 +23,22 @@ BY_WARPS = {("/", "32"), (">>", "5"), ("/", WARP_SIZE)}
 
 
 class Uniform:
-    """hoisted: the ids of the nodes around barriers. in_warp: of those around the places where lanes meet."""
+    """
+    Args:
+        hoisted: the ids of the nodes around barriers.
+        in_warp: of those around the places where lanes meet.
+        votes: of the calls by which all lanes of a warp get one value.
+    """
 
-    def __init__(self, uses: Uses, hoisted: set[int], in_warp: frozenset[int] | set[int] = frozenset()):
+    def __init__(
+        self,
+        uses: Uses,
+        hoisted: set[int],
+        in_warp: frozenset[int] | set[int] = frozenset(),
+        votes: frozenset[int] | set[int] = frozenset(),
+    ):
         self.uses, self.of, self.root = uses, uses.of, uses.body.root
-        self.hoisted, self.in_warp = hoisted, in_warp
+        self.hoisted, self.in_warp, self.votes = hoisted, in_warp, votes
 
     def is_same(self, node, again: bool = False, at=None, warp: bool = False) -> bool:
         """Has this expression the same value in all threads?
@@ -49,10 +60,12 @@ class Uniform:
         if kind == "cast_expression":
             to, *parts = parts
             return self.uses.is_integer_type(self.of(to)) and self.is_same(parts[0], again, at, warp)
+        if node.id in self.votes:
+            return warp and not again
         if kind == "call_expression":
             arguments = parts[1].named_children
             return self._is_known_call(node) and all(self.is_same(one, again, at, warp) for one in arguments)
-        if warp and not again and self._is_number_of_warp(node):
+        if warp and not again and (self._is_number_of_warp(node) or self._is_of_whole_warps(node)):
             return True
         return kind in OPERATIONS and all(self.is_same(part, again, at, warp) for part in parts)
 
@@ -69,11 +82,47 @@ class Uniform:
     def _is_number_of_warp(self, node) -> bool:
         """Is it threadIdx.x / 32, or the thread's place in the grid by 32?"""
         left, sign, right = operands(node)
-        if right is None or (sign, self.of(right).rstrip("uU")) not in BY_WARPS:
+        if right is None or (sign, self._number(right)) not in BY_WARPS:
             return False
         index = self.value_of(left)
-        is_x = component(self.uses.body, index) == f"{THREAD}.x"
-        return is_x or is_along(self.uses.body, index, "x", self.value_of)
+        if self._is_x(index) or is_along(self.uses.body, index, "x", self.value_of):
+            return True
+        first, sign, second = operands(index)
+        return sign == "+" and any(
+            self._is_x(self.value_of(x)) and self._is_row(self.value_of(row))
+            for row, x in ((first, second), (second, first))
+        )
+
+    def _is_of_whole_warps(self, node) -> bool:
+        """Is it threadIdx.x < 64 or the like, which a warp's lanes answer alike?"""
+        left, sign, right = operands(node)
+        if sign in ("<", ">=", "<=", ">") and self._is_x(self.value_of(left)):
+            number = self._number(right)
+            number = "32" if number == WARP_SIZE and self.uses.names.is_builtin(number) else number
+            return number.isdigit() and (int(number) + (sign in ("<=", ">"))) % 32 == 0
+        return False
+
+    def _number(self, node) -> str:
+        """A number's text, maybe that of a macro or a constant."""
+        node = self.value_of(node)
+        text = self.of(node)
+        variable = self.uses.variable(node) if node.type == "identifier" else None
+        if node.type == "identifier" and variable is None:
+            text = self.uses.names.number(text) or text
+        elif variable is not None and variable.is_constant and variable.value is not None:
+            return self._number(variable.value)
+        return text.rstrip("uU")
+
+    def _is_x(self, node) -> bool:
+        return component(self.uses.body, node) == f"{THREAD}.x"
+
+    def _is_row(self, node) -> bool:
+        """Is it a multiple of blockDim.x that a warp's lanes share?"""
+        left, sign, right = operands(node)
+        width = [
+            component(self.uses.body, self.value_of(one)) == f"{WIDTH}.x" for one in (left, right) if one
+        ]
+        return sign == "*" and any(width) and all(self.is_same(one, warp=True) for one in (left, right))
 
     def value_of(self, node):
         """What a variable that never changes stands for, without conversions to whole numbers."""
@@ -158,7 +207,7 @@ class Uniform:
         parent = statement.parent
         header = parent.type == "for_statement" and statement.type != "compound_statement"
         if parent.id == self.root.id:
-            return "block"
+            return "block" if self.hoisted or not self.in_warp else "warp"
         if not header and parent.type != "compound_statement":
             return ""
         return "block" if parent.id in self.hoisted else "warp" if parent.id in self.in_warp else ""

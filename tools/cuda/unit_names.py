@@ -126,6 +126,12 @@ class UnitNames:
             return is_number(tokens) and not any("." in token.text for token in tokens)
         return name in self._constants
 
+    def number(self, name: str) -> str:
+        """The number that a constant is; "" if it is no plain one."""
+        tokens = [token.text for token in self.macros.get(name, ())]
+        text = "".join(tokens).strip("()") if tokens else self._constants.get(name, "")
+        return text if re.fullmatch(r"\d+[uU]?", text) else ""
+
     def is_builtin(self, name: str) -> bool:
         """Is it CUDA's own, and has no other meaning here?"""
         return name not in self.functions | self.classes and name not in self.macros
@@ -149,9 +155,9 @@ def _template_types(source: Source, function: Function) -> set[str]:
     return {b for a, b in pairwise(texts) if a in ("typename", "class")}
 
 
-def _constants(sources: list[Source]) -> set[str]:
-    """The constants outside of functions and classes whose name is declared nowhere else."""
-    found, declared = set(), {}
+def _constants(sources: list[Source]) -> dict[str, str]:
+    """The constants outside of functions and classes whose name is declared nowhere else, and their numbers."""
+    found, declared = dict[str, str](), dict[str, int]()
     for source in sources:
         tokens = source.lexed.tokens
         classes = [part for parts in source.classes.values() for part in parts]
@@ -172,8 +178,9 @@ def _constants(sources: list[Source]) -> set[str]:
                 first -= 1
             words = {t.text for t in tokens[first:i]}
             if words & {"const", "constexpr"} and words <= INTEGERS | {"static", "inline", "__device__"}:
-                found.add(token.text)
-    return {name for name in found if declared[name] == 1}
+                ends = i + 3 < len(tokens) and tokens[i + 3].text in (";", ",")
+                found[token.text] = tokens[i + 2].text if ends else ""
+    return {name: value for name, value in found.items() if declared[name] == 1}
 
 
 def words_of_macros(macros: dict[str, list], names: set[str]) -> set[str]:

@@ -131,11 +131,19 @@ class Uses:
             is_macro = (
                 place.type == "call_expression" and self.of(place.named_children[0]) in self.names.macros
             )
-            if left.type not in PLACES or (place.type == "call_expression" and not is_macro):
+            is_memory = is_macro or self._is_cast(place)
+            if left.type not in PLACES or (place.type == "call_expression" and not is_memory):
                 raise self.unclear("an assignment to what is no variable or memory", node)
         inside = node.named_children if node.type == "expression_statement" else []
         if inside and inside[0].type == "binary_expression":
             raise self.unclear("a declaration or an expression without effect", node)
+
+    def _is_cast(self, call) -> bool:
+        """Is it reinterpret_cast<T*>(...) or the like?"""
+        callee = call.named_children[0] if call.type == "call_expression" else call
+        if callee.type != "template_function" or self.of(callee.child_by_field_name("name")) not in CASTS:
+            return False
+        return self.of(callee.child_by_field_name("arguments")).rstrip("> ").endswith("*")
 
     def _named_by_macros(self):
         used = self.body.words & set(self.names.macros)

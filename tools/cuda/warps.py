@@ -16,16 +16,17 @@ from typing import Any
 
 from .body import walk
 from .kept import KeptVariables
-from .names import IN_WARPS, SHUFFLES, VOTES, WARP_BARRIER, WARP_SIZE
+from .names import ALL, IN_WARPS, MERGE, SHUFFLES, VOTES, WARP_BARRIER, WARP_SIZE
 from .outline import Function
-from .phases import JUMPS, TYPES, Phases, Region
+from .phases import JUMPS, SHOWN, TYPES, Phases, Region
 from .reasons import Reason, Unclear
 from .source import Source
 from .tokens import position_from
 from .uniform import Uniform
-from .unit_names import UnitNames
-from .uses import LOOPS
+from .unit_names import HALVES, NUMBERS, UnitNames
+from .uses import LOOPS, Variable
 
+MOVES = {name: lane.partition("_")[2] for name, lane in SHUFFLES.items() if "shfl" in name}
 FULL = {"0xffffffff", "~0", "-1", "4294967295"}
 MOST_SENT = 24  # of 8 KiB, on a stack of 640
 # What stands between a meeting and its statement: all is done once, and in any order.
@@ -47,7 +48,8 @@ class Warps(Phases):
         self, source: Source, function: Function, names: UnitNames, render: Callable[[int, int], str]
     ):
         self.in_warp: set[int] = set()  # nodes around meetings
-        self.meetings: dict[int, list] = {}  # those of a statement, by its id
+        self.meetings: dict[int, list] = {}  # those of a statement, or of a condition, by its id
+        self.votes: set[int] = set()  # the ids of those whose value all lanes get
         self.groups: list[
             tuple[list, bool]
         ] = []  # statements that run warp by warp; whether they are a part of others
@@ -55,6 +57,9 @@ class Warps(Phases):
         self.asked: list = []  # expressions that a warp asks once
         self.moved: set[int] = set()  # the shuffles whose values are moved once for the warp
         self.between = ""  # what a warp does once before its next region
+        self.conditions: dict[int, str] = {}  # the same, before the answer of a condition in which lanes meet
+        self.returns: list = []  # those of a warp
+        self.before: list[tuple[Any, str]] = []  # the same, before a statement of the warp
         self.late: list[tuple[int, int, str]] = []  # edits that go behind all others at their offset
         self.render_text = render
         super().__init__(source, function, names)
@@ -71,7 +76,11 @@ class Warps(Phases):
         for node in walk(self.body.root):
             if self.of(node) in IN_WARPS:
                 self._check(self._is_called(node), f"{self.of(node)} that is not called", node)
-        return Uniform(self.uses, self.hoisted, self.in_warp)
+        return Uniform(self.uses, self.hoisted, self.in_warp, self.votes)
+
+    def _of_the_block(self, node) -> bool:
+        """Without a barrier all runs warp by warp."""
+        return super()._of_the_block(node) if self.hoisted else node.type in TYPES
 
     @staticmethod
     def _is_called(node) -> bool:
@@ -89,14 +98,20 @@ class Warps(Phases):
             known = len(arguments) >= 2 and self.uses.names.is_builtin(name)
             self._check(known, f"{name} of another form", call)
             self.sent[call.id] = len(self.sent)
+        if name in VOTES:
+            self.votes.add(call.id)
+        if name.startswith("__group"):
+            for variable in self.uses.variables(arguments[1]):
+                known = variable.stars is None or variable.is_of(NUMBERS | HALVES | self.uses.templates)
+                self._check(known, f"{name[8:]} of what may have more than 8 bytes")
         statement = call
-        while statement.type not in ("expression_statement", "declaration"):
+        while statement.type not in ("expression_statement", "declaration") and not self._is_asked(statement):
             self._check(statement.type in WITHIN, f"{name} in a {statement.type.replace('_', ' ')}", call)
             statement = statement.parent
             self._check(statement is not None, f"{name} in another place", call)
         self._check_order(statement, name)
         self.meetings.setdefault(statement.id, []).append(call)
-        node = statement
+        node = statement if not self._is_asked(statement) else statement.parent
         while node.id != self.body.root.id and node.id not in self.hoisted:
             self.in_warp.add(node.id)
             for child in node.named_children if node.type == "if_statement" else ():
@@ -108,6 +123,14 @@ class Warps(Phases):
             self.in_warp.add(child.id)
             for below in child.named_children if child.type == "else_clause" else ():
                 self._mark_warp_arm(below)
+
+    @staticmethod
+    def _is_asked(node) -> bool:
+        """Is it the condition of a loop or of an `if`?"""
+        holds = node.parent is not None and node.parent.type in (LOOPS - {"for_range_loop"}) | {
+            "if_statement"
+        }
+        return holds and node.parent.child_by_field_name("condition") == node
 
     def _check_order(self, statement, name: str):
         """Nothing in the statement may be done before a value is sent."""
@@ -155,6 +178,9 @@ class Warps(Phases):
             if one.id in self.meetings:
                 yield from self._sending(beside, one)
                 beside = [] if self._is_syncwarp(one) else [one]
+                if beside and self._of_the_warp(one, is_last, in_loop):
+                    self.before.append((one, self.between))
+                    beside, self.between = [], ""
             elif inner or self._of_the_warp(one, is_last, in_loop):
                 if beside:
                     yield self._lane_region(beside, False)
@@ -176,12 +202,16 @@ class Warps(Phases):
         return region
 
     def _sending(self, beside: list, statement) -> Iterator[Region]:
-        """The regions before a meeting: in the last one each lane gives what it sends. Inner meetings come first."""
+        """The regions before a meeting: in the last one each lane gives what it sends. Inner meetings come first.
+
+        statement: that of the meeting, or a condition.
+        """
         calls = [call for call in self.meetings[statement.id] if call.id in self.sent]
         region, senders = self._lane_region(beside, False) if beside else None, []
         for call in sorted(calls, key=lambda c: (c.end_byte - c.start_byte, c.start_byte)):
             nested = any(o != call and call.start_byte <= o.start_byte < call.end_byte for o in calls)
-            if region is not None and nested:
+            merges = senders and MERGE in (self.of(one.named_children[0]) for one in (call, senders[-1]))
+            if region is not None and (nested or merges):
                 self._end(region, senders)
                 yield region
                 region, senders = None, []
@@ -204,26 +234,34 @@ class Warps(Phases):
         for call in senders:
             if self.of(call.named_children[0]) in VOTES:
                 number = self.sent[call.id]
-                self.between += (
-                    f" const unsigned int caffe_vote_{number} = caffe_sent_{number}.vote(caffe_t);"
+                ask, kind = (
+                    ("all", "int") if self.of(call.named_children[0]) == ALL else ("vote", "unsigned int")
                 )
+                self.between += f" const {kind} caffe_vote_{number} = caffe_sent_{number}.{ask}(caffe_t);"
 
     def _move(self, region: Region, call):
         """Move what is sent once for the warp, if each lane's comes from as far."""
-        name, number = self.of(call.named_children[0]), self.sent[call.id]
+        name = self.of(call.named_children[0])
         arguments = call.child_by_field_name("arguments").named_children
-        if name not in SHUFFLES or len(arguments) < 3:
+        if name == MERGE:
+            lanes, merge = (" ".join(self.of(one).split()) for one in arguments[2:])
+            self._move_once(region, call, arguments[1], f"merge<{lanes}>(TYPE, caffe_t, {merge})")
+            return
+        if name not in MOVES or len(arguments) < 3:
             return
         width = self.of(arguments[3]) if len(arguments) > 3 else "32"
         once = [v for v in self.uses.variables(arguments[2]) if v.statement is not None and not v.is_uniform]
         if once or width not in ("32", WARP_SIZE) or not self.uniform.is_same(arguments[2], warp=True):
             return
-        region.loop = f"const auto caffe_type_{number} = {region.loop}"
-        region.given.append(("return ::cuda_host::Type<decltype({})>();", arguments[1]))
         by = " ".join(self.of(arguments[2]).split())
-        move = SHUFFLES[name].replace("warp", "move")
+        self._move_once(region, call, arguments[1], f"move_{MOVES[name]}(TYPE, caffe_t, {by})")
+
+    def _move_once(self, region: Region, call, value, move: str):
+        number = self.sent[call.id]
+        region.loop = f"const auto caffe_type_{number} = {region.loop}"
+        region.given.append(("return ::cuda_host::Type<decltype({})>();", value))
         self.moved.add(call.id)
-        self.between = f" caffe_sent_{number}.{move}(caffe_type_{number}, caffe_t, {by});"
+        self.between = f" caffe_sent_{number}.{move};".replace("TYPE", f"caffe_type_{number}")
 
     def _of_the_warp(self, node, is_last: bool, in_loop: bool) -> bool:
         """Does this statement run once for the warp?"""
@@ -259,8 +297,12 @@ class Warps(Phases):
         return False
 
     def _check_jump(self, jump, is_last: bool, in_loop: bool):
-        allowed = (is_last and not in_loop) if jump.type == "return_statement" else in_loop
-        self._check(allowed, f"a {jump.type.split('_')[0]} of a warp", jump)
+        if jump.type == "return_statement":
+            if not is_last or in_loop:
+                self.has_gone = True
+            self.returns.append(jump)
+            return
+        self._check(in_loop, f"a {jump.type.split('_')[0]} of a warp", jump)
 
     def _ask(self, condition):
         """Have a condition asked once."""
@@ -287,6 +329,8 @@ class Warps(Phases):
             same = self.uniform.is_same(condition, warp=True)
             why = f"lanes meet under a condition that is not the same for a warp: {self.of(condition)}"
             self._check(same, why, condition)
+            if condition.id in self.meetings:
+                yield from self._condition(condition)
             self._ask(condition)
         if node.type == "if_statement":
             yield from self._arm(part("consequence"), is_last, in_loop)
@@ -307,6 +351,19 @@ class Warps(Phases):
         self._check(same, "a step that is not the same for a warp", step)
         self._ask_of_step(step)
         yield from self._arm(part("body"), False, True)
+
+    def _condition(self, condition) -> Iterator[Region]:
+        """The regions of a condition in which lanes meet. They run within it, before its answer."""
+        for region in self._sending([], condition):
+            region.at = self._inner(condition).start_byte
+            yield region
+        self.conditions[self._inner(condition).id] = self.between
+        self.between = ""
+
+    @staticmethod
+    def _inner(condition):
+        wrapped = condition.type in ("condition_clause", "parenthesized_expression")
+        return condition.named_children[0] if wrapped else condition
 
     def _arm(self, node, is_last: bool, in_loop: bool) -> Iterator[Region]:
         """The regions of a loop's body, or of an arm of an `if`."""
@@ -329,6 +386,8 @@ class Warps(Phases):
                 known = all(v.start < statements[0].start_byte for v in named)
                 self._check(known, "a size that a warp knows", variable.declarator)
             opening = "".join(map(kept.structures, inside)) + " CAFFE_HOST_EACH_WARP "
+            if self.has_gone:
+                opening += "if (caffe_gone.nobody(caffe_t)) return; "
             edits.append((5 if is_inner else 4, (start, start, " {" if is_inner else opening)))
             edits.append((2 if is_inner else 3, (end, end, " }" if is_inner else " });")))
         return edits
@@ -336,18 +395,39 @@ class Warps(Phases):
     def once(self, kept: KeptVariables) -> list:
         edits: list[tuple[int, tuple[int, int, Any]]] = []
         for node in self.asked:
-            used = [v for v in self.uses.variables(node) if v.statement is not None and not v.is_uniform]
-            if used:
+            used = [v for v in self._variables(node) if v.statement is not None and not v.is_uniform]
+            votes = self.conditions.get(node.id, "")
+            if used or votes:
                 start, end = self.body.place(node)
                 declared = kept.carried_into(-1, used)
-                edits.append((0, (start, start, f"[&] {{ {declared}return ")))
+                edits.append((0, (start, start, "[&] {")))
+                edits.append((8, (start, start, f"{votes} {declared}return ")))
                 self.late.append((end, end, "; }()"))
+                self._check(
+                    not self.has_gone or not any(v.is_kept for v in used), "what a lane that is gone has"
+                )
+        for node, text in self.before:
+            start = self.body.place(node)[0]
+            edits.append((8, (start, start, text)))
+        for node in self.returns if self.has_gone else ():
+            at = self.body.place(node)[0] + len("return")
+            edits.append((0, (at, at, " caffe_gone.leave_warp(caffe_t)")))
         for calls in self.meetings.values():
             for call in calls:
                 edits += self._receive(call)
         sent = "".join(f" ::cuda_host::Sent caffe_sent_{i};" for i in range(len(self.sent)))
+        if self.has_gone:
+            sent = sent.replace("::Sent", "::SentOf<::cuda_host::Gone>").replace(";", "{&caffe_gone};")
         self.places = sent
         return edits
+
+    def _variables(self, node) -> list[Variable]:
+        """Those of an expression that a warp computes once; what lanes send is no part of it."""
+        if node.id in self.sent:
+            return []
+        if not any(n.id in self.sent for n in walk(node)):
+            return self.uses.variables(node)
+        return [v for child in node.named_children for v in self._variables(child)]
 
     def _receive(self, call) -> Iterator:
         """A meeting's call, of the values that its warp has sent."""
@@ -390,15 +470,21 @@ class Warps(Phases):
 
 
 def warps_of(
-    source: Source, function: Function, names: UnitNames, render: Callable[[int, int], str]
+    source: Source,
+    function: Function,
+    names: UnitNames,
+    render: Callable[[int, int], str],
+    shown: bool = False,
 ) -> tuple[list[tuple[int, int, Any]], list[tuple[int, int, str]]] | Reason:
     """The edits that make a kernel's warps loops, and those that go behind others, or why it must run on fibres.
 
     Args:
         render: gives a part of the text, with all edits.
+        shown: functions that the kernel calls ask for the thread.
     """
     try:
         warps = Warps(source, function, names, render)
+        warps.shown = SHOWN if shown else ""
         return warps.edits(), warps.late
     except Unclear as unclear:
         return unclear.reason(source, function)

@@ -48,7 +48,12 @@ MEETS = {
     "while (atomicAdd(c, 0) < n) { x[0] = 1; }": True,
     "for (;;) { int v = atomicOr(c, 0); if (v) break; }": True,
     "while (n) { n = (int)atomicAdd(c, 0); }": True,
-    "__threadfence();": True,
+    "__threadfence();": False,
+    "int v = atomicAdd(c, 1); while (v < n) v += 2;": False,
+    "while (n) { __threadfence(); n = c[0]; }": True,
+    "again: n = atomicAdd(c, 0); if (n < 3) goto again;": True,
+    "do n = atomicAdd(c, 0); while (n < 3);": True,
+    "for (;;) if (n) x[0] = 1; else { n = atomicAdd(c, 0); }": True,
 }
 
 

@@ -19,7 +19,7 @@ __global__ void spins(volatile int* flag) { while (*flag == 0); }
 __global__ void sets(float* y) { y[own_index()] = 1; }
 __global__ void fences(float* y) {
   y[0] = __shfl_sync(~0u, 1.f, 0);
-  __threadfence();
+  while (y[0] > 1) __threadfence();
 }
 """
 SAID = """x.cu:4: rows: a loop over the threads of a row of blocks

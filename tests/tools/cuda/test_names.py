@@ -15,6 +15,7 @@ SPELT = re.compile(
 )
 MAY_SPELL = {
     "tools/cuda/names.py": "the table",
+    "tools/cuda/groups.py": "writes these calls for methods of groups",
     "tools/cuda/ptx/votes.py": "writes these calls for instructions of PTX",
     "tools/cuda/ptx/writer.py": "writes these names for registers of PTX",
 }
@@ -74,5 +75,5 @@ def test_what_a_name_says(word, asks, shares, meets):
 
 
 def test_each_lane_has_its_text():
-    assert set(names.SHUFFLES) | set(names.VOTES) | {names.WARP_BARRIER} == names.IN_WARPS
+    assert set(names.SHUFFLES) | set(names.VOTES) | {names.WARP_BARRIER, names.MERGE} == names.IN_WARPS
     assert all(names.MEETS.fullmatch(word) for word in names.IN_WARPS | names.TOLD)

@@ -67,7 +67,7 @@ LOOPS = {
     S + "int d = n; int* p = &d; while (d > 0) { __syncthreads(); --d; }" + E: False,
     S + "int d = n; int& p = d; while (d > 0) { __syncthreads(); --p; }" + E: False,
     S + "int d = x[0]; while (d > 0) { __syncthreads(); --d; }" + E: False,
-    S + "if (x[t] > 0) return;" + B + E: False,
+    S + "if (x[t] > 0) return;" + B + E: True,
     S + "for (int i = 0; i < n; ++i) { if (x[t] > i) break; __syncthreads(); s[t] = 1; }" + B + E: False,
     S + "while (n) { if (x[t] > 2) continue; __syncthreads(); }" + B + E: False,
     S + "n > 2 ? __syncthreads() : __syncthreads();" + E: False,

@@ -15,7 +15,7 @@ REASONS = {
     "s[t] = v;\nif (n > 0) __syncthreads();": (4, "a statement with a barrier, without braces"),
     "s[t] = v;\nif (x[0] > 0) { __syncthreads(); }": (4, "may differ between threads"),
     "switch (n) {\ncase 1: __syncthreads(); }": (3, "a barrier in a switch statement"),
-    "while (n) { __syncthreads();\nif (v > 1) return;\n__syncthreads(); }": (4, "a return before the last barrier"),
+    "while (n) { __syncthreads();\nif (v > 1) break;\n__syncthreads(); }": (4, "a jump out of what stands between"),
     "__syncthreads();\n#if UNKNOWN\nv = 1;\n#endif": (4, "a preprocessor line"),
     "__syncthreads();\ngoto out;\nout:;": (4, "goto"),
     "__syncthreads();\nv = 1 +;\n": (4, "that the parser does not know"),
