@@ -268,7 +268,11 @@ def call(command: list, limits: Limits | None = None, folder: Path | None = None
         status, errors = ran.returncode, ran.stderr
     if status:
         lines = errors.splitlines()
-        told = [line for line in lines if re.search(r"\berror: |undefined reference|\bld: cannot (find|open)", line)]
+        told = [
+            line
+            for line in lines
+            if re.search(r"\berror: |undefined reference|\bld: cannot (find|open)", line)
+        ]
         raise NotBuilt("not-built", (told or lines[-1:] or ["the compiler ended"])[:3])
 
 
