@@ -88,6 +88,14 @@ AT_FORALL_FURTHER_TYPES(AT_OF)
 #define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND(A, TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(                                             \
       TYPE, NAME, AT_CASES_ALL(__VA_ARGS__) AT_CASES_COMPLEX(__VA_ARGS__) AT_DISPATCH_CASE(A, __VA_ARGS__))
+#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND2(A, B, TYPE, NAME, ...)        \
+  AT_DISPATCH_SWITCH(TYPE, NAME,                                             \
+                     AT_CASES_ALL(__VA_ARGS__) AT_CASES_COMPLEX(__VA_ARGS__) \
+                         AT_DISPATCH_CASE(A, __VA_ARGS__) AT_DISPATCH_CASE(B, __VA_ARGS__))
+#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(A, B, C, TYPE, NAME, ...)                       \
+  AT_DISPATCH_SWITCH(TYPE, NAME,                                                               \
+                     AT_CASES_ALL(__VA_ARGS__) AT_CASES_COMPLEX(__VA_ARGS__) AT_DISPATCH_CASE( \
+                         A, __VA_ARGS__) AT_DISPATCH_CASE(B, __VA_ARGS__) AT_DISPATCH_CASE(C, __VA_ARGS__))
 #define AT_DISPATCH_REDUCED_FLOATING_TYPES(TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_C(Half, __VA_ARGS__) AT_C(BFloat16, __VA_ARGS__))
 #define AT_DISPATCH_FLOATING_TYPES_AND3(A, B, D, TYPE, NAME, ...)                    \
