@@ -105,6 +105,7 @@ TESTED_IN = {
         f"tools/cuda/ptx/{room}.py": "include/ptx/test_answers.py"
         for room in ("arithmetic", "bits", "conversions", "copies", "loads", "matrices", "moves", "warps")
     },
+    "tools/cuda/ptx/barriers.py": "include/ptx/test_mbarrier.py",
     "tools/cuda/ptx/writer.py": "tools/cuda/ptx/test_translate.py",
 }
 

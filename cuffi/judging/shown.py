@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from pathlib import Path
 from urllib.parse import quote
 
@@ -13,13 +14,14 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def shown(said: dict) -> str:
-    """The answer as text."""
+    """The answer as text. Files below the folder where we are have no more of their paths than that."""
     allowed = ", a warning" if said["findings"] and not said["status"] else ""
     lines = [f"{said['files'][0] if said['files'] else '?'}: {said['verdict']}{allowed}"]
     lines += [f"  {one['kind']}: {one['text']}" + _at(one) + _remedy(one) for one in said["findings"]]
     lines += [f"  not run: {why}" for why in said["not_run"]]
     ran = ", ".join(said["ran"]) or "no kernel"
-    return "\n".join([*lines, f"  ran: {ran}; {said['seconds']} s"])
+    text = "\n".join([*lines, f"  ran: {ran}; {said['seconds']} s"])
+    return re.sub(rf"(?<![\w./-]){re.escape(str(Path.cwd()))}/", "", text)
 
 
 def _at(one: dict) -> str:

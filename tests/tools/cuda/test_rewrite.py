@@ -2,7 +2,7 @@
 
 rewrite/x.cu is rewritten to exactly x.expected (a local header sub/y.h to sub/y.h.expected);
 rewrite/refuse_x.cu is refused, at the line and with the words that its first line gives.
-After a deliberate change: `python tests/tools/cuda/test_rewrite.py --update` writes the goldens anew, shows the diff.
+After a deliberate change: `PYTHONPATH=.:tests python tests/tools/cuda/test_rewrite.py --update` writes the goldens anew, shows the diff.
 """
 
 import os
@@ -61,7 +61,7 @@ def command(tmp_path):
 def test_golden(case, in_cases):
     for path, text in outputs(case).items():
         assert text == read(path), (
-            f"{path.name} differs; `python tests/tools/cuda/test_rewrite.py --update` shows how"
+            f"{path.name} differs; `PYTHONPATH=.:tests python tests/tools/cuda/test_rewrite.py --update` shows how"
         )
 
 

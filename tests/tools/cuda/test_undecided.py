@@ -68,7 +68,7 @@ def test_conditions_of_other_forms():
 def test_a_macro_of_a_header_that_is_not_read_is_an_error(tmp_path):
     (tmp_path / "k.cu").write_text(KERNEL)
     texts, problems, _ = rewrite(str(tmp_path / "k.cu"), HostRewriter, "tool", "")
-    assert not problems and texts[""].startswith("// Made by tools/tool")
+    assert not problems and texts[""].startswith("// Made by tool")
     first, second = texts[""].index("#if defined(ATOMIC)\n"), texts[""].index("#if !defined(ATOMIC)\n")
     assert (
         first < texts[""].index("#ifndef ATOMIC\n#error") < second < texts[""].rindex("#ifdef ATOMIC\n#error")
