@@ -210,6 +210,7 @@ COMMANDS = {
             "--reference",
             "--json",
             "--annotate",
+            "--promises",
             "--resident",
             "--jobs",
             "--lines",

@@ -115,7 +115,7 @@ class HostUse {
  public:
   static void tell(const char* kind, const char* kernel, uint32_t launch, uint32_t place, uint32_t thread,
                    int64_t block_threads) {
-    RaceLog::write("host\t%s\t%s\t%s\t%#x\t%#x\t%u\t%lld\n", name().c_str(), kernel, kind, launch - 1,
+    RaceLog::write("outside\t%s\t%s\t%s\t%#x\t%#x\t%u\t%lld\n", name().c_str(), kernel, kind, launch - 1,
                    place - 1, thread, static_cast<long long>(block_threads));
   }
   // The library's, for the log.

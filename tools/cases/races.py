@@ -233,8 +233,8 @@ def parse(text: str) -> tuple[list[Race | LaneRead | Mistake | OfHost], set[str]
     rows = [line.split("\t") for line in text.splitlines()]
     places, variables = Places(), {}
     for word, *said in rows:  # all at once, because each look-up reads the library
-        if word in ("race", "lane", "told", "host"):
-            offsets = {"race": said[4:6], "lane": said[2:3], "told": said[3:4], "host": said[3:5]}[word]
+        if word in ("race", "lane", "told", "outside"):
+            offsets = {"race": said[4:6], "lane": said[2:3], "told": said[3:4], "outside": said[3:5]}[word]
             places.ask(said[0], *(int(n, 0) for n in offsets))
     races: dict[tuple, Race | LaneRead | Mistake | OfHost] = {}
     for word, *said in rows:
@@ -251,7 +251,7 @@ def parse(text: str) -> tuple[list[Race | LaneRead | Mistake | OfHost], set[str]
                 what += ", and CUDA's barriers do not wait for it" if allowed else IN_A_CONDITION
             thread = divmod(int(thread), int(size))
             races.setdefault((kernel, kind, place), Mistake(kernel, place, line, thread, kind, what, allowed))
-        elif word == "host":
+        elif word == "outside":
             of_host = _of_host(said, places)
             races.setdefault((of_host.kernel, of_host.kind, *of_host.places), of_host)
         elif word == "refused":
