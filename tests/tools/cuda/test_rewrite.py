@@ -2,7 +2,8 @@
 
 rewrite/x.cu is rewritten to exactly x.expected (a local header sub/y.h to sub/y.h.expected);
 rewrite/refuse_x.cu is refused, at the line and with the words that its first line gives.
-After a deliberate change: `PYTHONPATH=.:tests python tests/tools/cuda/test_rewrite.py --update` writes the goldens anew, shows the diff.
+After a deliberate change: `PYTHONPATH=.:tests python tests/tools/cuda/test_rewrite.py --update` writes the goldens
+anew, and shows the diff.
 """
 
 import os
