@@ -21,6 +21,7 @@ import os
 
 from tools.make import folders
 from tools.make.backends import BACKENDS
+from tools.make.settings import tidy
 
 from .build_library import LibraryRules, escaped
 
@@ -87,7 +88,10 @@ class TorchRules(LibraryRules):
         """
         header = f"{self.settings.core_of(backend)}/{self.job['edge']}/first.h"
         self.precompile(
-            f"{self.job['include']}/aten/first.h", os.path.dirname(header), "ATEN_FIRST", "../flags"
+            f"{tidy(self.job['include'], 'EXT')}/aten/first.h",
+            os.path.dirname(header),
+            "ATEN_FIRST",
+            "../flags",
         )
         self.core.append(f"{header}.gch")
         return header
@@ -97,14 +101,13 @@ class TorchRules(LibraryRules):
         place, job = f"{self.settings.core_of(backend)}/{self.job['edge']}", self.job
         made = f"{place}/aten_python.o"
         own = escaped([f"-I{job['include']}", "-std=c++17"])
-        self.rule(made, [f"{job['src']}/{RUNTIME}"], f"$(call aten_runtime,{backend},{own})")
+        self.rule(made, [f"{tidy(job['src'], 'EXT')}/{RUNTIME}"], f"$(call aten_runtime,{backend},{own})")
         self.told(made)
         return made
 
     def wrapper_rule(self, wrapper: str, module: str, backend: str) -> None:
-        self.rule(
-            wrapper, [self.path, *EDGE], f"$(call aten_wrapper,{module},{backend},-I{self.job['include']})"
-        )
+        own = escaped([f"-I{self.job['include']}"])
+        self.rule(wrapper, [self.path, *EDGE], f"$(call aten_wrapper,{module},{backend},{own})")
 
 
 def source_of(job: dict, backend: str) -> str:
