@@ -1,6 +1,7 @@
 """`cuffi info`: the versions on stderr, the folder on stdout."""
 
 import re
+import shlex
 import sys
 
 import torch
@@ -10,7 +11,7 @@ from cuffi.commands import info
 
 
 def test_versions_are_on_stderr(monkeypatch, capsys):
-    monkeypatch.setenv("CXX", f"{sys.executable} -I")
+    monkeypatch.setenv("CXX", f"{shlex.quote(sys.executable)} -I")
     monkeypatch.setenv("NVCC", "no-such-nvcc")
     assert info.main() == 0
     out, told = capsys.readouterr()

@@ -1,6 +1,7 @@
 """What a judgement looks like: text, lines for editors, annotations, SARIF; and how the command ends."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -78,7 +79,7 @@ def test_sarif_names_files_elsewhere_by_their_whole_path(said, monkeypatch):
 
 def test_nobody_reads_what_it_prints(tmp_path):
     (tmp_path / "k.cu").write_text("int f();\n")
-    command = f"PYTHONUNBUFFERED=1 {sys.executable} -m cuffi.judge k.cu | true"
+    command = f"PYTHONUNBUFFERED=1 {shlex.quote(sys.executable)} -m cuffi.judge k.cu | true"
     done = subprocess.run(
         command,
         shell=True,

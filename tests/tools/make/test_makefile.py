@@ -16,7 +16,7 @@ def test_standard_headers_are_compiled_once(shared_layers, workshop):
     workshop.layer("one")
     said = workshop.build("-n", "V=1", "libraries")
     for source in ("square_layer.cpp", "square_layer.cu", "registration.cpp", "one.cu"):
-        (command,) = set(re.findall(rf"\(  *(\S.*) -MD .*/{source}\.o\.partial", said))
+        (command,) = set(re.findall(rf"if \(  *(\S.*?) -MD .*/{source}\.o\.partial", said))
         done = subprocess.run(
             [*shlex.split(command), "-H", "-fsyntax-only", "-xc++", os.devnull],
             cwd=ROOT, capture_output=True, text=True,
@@ -29,7 +29,7 @@ def test_standard_headers_are_compiled_once(shared_layers, workshop):
 def test_headers_of_wrappers_are_compiled_once(workshop, tmp_path):
     workshop.layer("one")
     said = workshop.build("-n", "V=1", "libraries")
-    (command,) = set(re.findall(r"\(  *(\S+ build_ffi\.py \S+/one\.h .*?) \) >", said))
+    (command,) = set(re.findall(r"\(  *((?:'[^']*'|\S+) build_ffi\.py \S+/one\.h .*?) \) >", said))
     python, script, header, _, *options = shlex.split(command)
     options[options.index("--cxx") + 1] += " -H"
     words = [python, script, header, str(tmp_path / "_host.o"), *options]

@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -117,7 +118,7 @@ def test_without_a_network(lacking, tmp_path):
     """pip is run once and fails; the message has the command."""
     with pytest.raises(Refused, match="no-such-package-anywhere") as said:
         need(tmp_path)
-    assert f"{sys.executable} -m pip install -r requirements/some.txt" in str(said.value)
+    assert f"{shlex.quote(sys.executable)} -m pip install -r requirements/some.txt" in str(said.value)
     assert lacking == [["-r", str(tmp_path / "some.txt")]]
 
 

@@ -1,6 +1,7 @@
 """The Makefile's settings: their values, refusals, and messages."""
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -89,8 +90,8 @@ def test_what_to_type_where_make_was_called_from_elsewhere(monkeypatch, tmp_path
     assert (of().hint(), of().suite()) == ("make", "python3 test.py")
     monkeypatch.setenv("CALLED_IN", str(tmp_path))
     made = of(LAYERS_DIR=str(tmp_path))
-    assert made.hint(LAYERS="a") == f"make -C {ROOT} LAYERS_DIR={tmp_path} LAYERS=a"
-    assert made.suite("-k a") == f"LAYERS_DIR={tmp_path} python3 {ROOT}/test.py -k a"
+    assert made.hint(LAYERS="a") == f"make -C {shlex.quote(str(ROOT))} LAYERS_DIR={tmp_path} LAYERS=a"
+    assert made.suite("-k a") == f"LAYERS_DIR={tmp_path} python3 {shlex.quote(ROOT + '/test.py')} -k a"
     # An installed toolkit has no suite.
     monkeypatch.setattr(settings, "ROOT", str(tmp_path / "cuffi"))
     assert settings.suite_command(str(tmp_path)) == f"make -C {tmp_path}/cuffi test LAYERS_DIR={tmp_path}"
@@ -156,7 +157,7 @@ def test_the_race_finder_takes_what_has_no_kernels_from_all(sanitize, shared):
 
 def test_what_make_reads():
     lines = of(CXX="g++ '-Da=$x#y'").make_variables()
-    assert "CXX := g++ '-Da=$$x\\#y'" in lines and f"PYTHON := {sys.executable}" in lines
+    assert "CXX := g++ '-Da=$$x\\#y'" in lines and f"PYTHON := {shlex.quote(sys.executable)}" in lines
     assert "BUILD := build" in lines and "V := " in lines
 
 
