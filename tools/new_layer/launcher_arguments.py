@@ -25,8 +25,9 @@ from .c_types import (
     alignment_of,
     tidy_words,
 )
+from .declared import tidy_type
 from .instances import Template
-from .kernel_file import KernelFile, tidy_type
+from .kernel_file import KernelFile
 from .kernel_launcher import Argument, NoLauncher
 from .naming import unique
 from .structs import layout_of
