@@ -32,14 +32,16 @@ def of_function(source: Source, function: Function, types: Types, in_loop: bool)
     """
     tokens, partner, space = source.lexed.tokens, source.lexed.partner, IN_LOOP if in_loop else EVERYWHERE
     first, last = position_from(tokens, function.body) + 1, position_from(tokens, function.end - 1)
-    names, result = Names(types, source, function), result_of(source, function, types)
     if not types.is_for_devices(function):
-        for begin, end in _lambdas(source, first, last, types):
+        lambdas = list(_lambdas(source, first, last, types))
+        names = Names(types, source, function) if lambdas else Names(types)
+        for begin, end in lambdas:
             yield from casts(tokens, partner, begin, end, names, space)
             yield from Assignments(tokens, partner, begin, end, names, space).edits(None)
             yield from Arguments(tokens, partner, begin, end, names, space).edits()
             yield from shifts(tokens, begin, end)
         return
+    names, result = Names(types, source, function), result_of(source, function, types)
     yield from casts(tokens, partner, first, last, names, space)
     yield from Assignments(tokens, partner, first, last, names, space).edits(result)
     yield from Arguments(tokens, partner, first, last, names, space).edits()
@@ -142,16 +144,19 @@ def _initialisers(source: Source, function: Function, names: Names) -> Iterator[
     """`Cell(float x) : a(x), b{x} {}`: members are known by their declaration in the class."""
     tokens, partner = source.lexed.tokens, source.lexed.partner
     at, body = position_from(tokens, function.at), position_from(tokens, function.body)
+    name = tokens[at].text
+    while at < body and tokens[at].text != ":":
+        at = partner.get(at, at) + 1 if tokens[at].text == "(" else at + 1
+    if at >= body:
+        return
     members = set[str]()
-    for opening, close in source.classes.get(function.scope or tokens[at].text, []):
+    for opening, close in source.classes.get(function.scope or name, []):
         inside = range(opening, close)
         members |= {
             tokens[i].text
             for i in inside
             if tokens[i].kind == "name" and tokens[i + 1].text in (";", ",", "=", "{")
         }
-    while at < body and tokens[at].text != ":":
-        at = partner.get(at, at) + 1 if tokens[at].text == "(" else at + 1
     done = set[int]()
     for i in range(at, body - 1):
         if (
@@ -168,7 +173,7 @@ def _initialisers(source: Source, function: Function, names: Names) -> Iterator[
                     place,
                     f"::cuda_host::gpu_into<::cuda_host::gpu_plain<decltype({tokens[i].text})>> = ",
                 )
-    if at < body:  # of bases, and what members' values call
-        for edit in Arguments(tokens, partner, at + 1, body, names, EVERYWHERE).edits():
-            if edit[0] not in done:
-                yield edit
+    # Of bases, and what members' values call.
+    for edit in Arguments(tokens, partner, at + 1, body, names, EVERYWHERE).edits():
+        if edit[0] not in done:
+            yield edit
