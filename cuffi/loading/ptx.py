@@ -80,10 +80,10 @@ def program_of(text: str, name: str, edge: ModuleType) -> Program:
         NoSteps: it has an instruction that no step is for.
     """
     parameters, body = entries(text)[name]
-    return _Reader(text, parameters, body, edge).program
+    return StepsReader(text, parameters, body, edge).program
 
 
-class _Reader:
+class StepsReader:
     """Makes the Program of one kernel."""
 
     def __init__(self, text: str, parameters: str, body: str, edge: ModuleType):

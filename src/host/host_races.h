@@ -292,7 +292,7 @@ class RaceFinder : Order {
     if (constants().has(memory) && is_changing(kind))
       tell("constant", place_, "writes a __constant__ variable, which only the host may");
     bool told = false;
-    if (const Stamp* const copy = shared ? copying_.find(memory, bytes) : nullptr) {
+    if (const AccessTime* const copy = shared ? copying_.find(memory, bytes) : nullptr) {
       told = true;
       report(kind == kWrite ? kUnderWayWritten : kUnderWayRead, *copy, own);
     }
@@ -308,10 +308,10 @@ class RaceFinder : Order {
     running_ = true;
   }
 
-  static void made(const void* memory, size_t bytes) { Made::all().made(memory, bytes); }
-  static void freed(const void* memory) { Made::all().freed(memory); }
+  static void made(const void* memory, size_t bytes) { DeviceAllocations::all().made(memory, bytes); }
+  static void freed(const void* memory) { DeviceAllocations::all().freed(memory); }
   static void set(const void* memory, size_t bytes, const void* from) {
-    Made::all().set(memory, bytes, from);
+    DeviceAllocations::all().set(memory, bytes, from);
   }
   static void constant(const void* memory, size_t bytes) { constants().all.push_back({memory, bytes}); }
 
@@ -323,8 +323,8 @@ class RaceFinder : Order {
   struct Pending {
     Access write{};
     const char* what = nullptr;
-    Stamp first;
-    std::vector<Stamp> readers;  // strong ones, which race with it if no fence follows
+    AccessTime first;
+    std::vector<AccessTime> readers;  // strong ones, which race with it if no fence follows
     bool again = false, of_copy = false;
     size_t bytes = 0;
     unsigned char before[64];
@@ -355,7 +355,7 @@ class RaceFinder : Order {
   // Note the access in a cell. Returns whether it has been told to race; one report is enough for all its cells.
   bool check(Cell& cell, const Access& own, bool told) {
     const bool is_read = own.kind == kRead || own.kind == kVolatileRead;
-    const auto tell = [&](const Stamp& before, const char* what) {
+    const auto tell = [&](const AccessTime& before, const char* what) {
       if (told || ordered(before, own.shared)) return;
       told = true;
       if (is_store(own.kind))
@@ -388,7 +388,7 @@ class RaceFinder : Order {
   void check_store(const Cell& cell, const Access& own, const Tell& tell) {
     const bool is_strong = own.kind == kVolatileWrite;
     pending_.again |= cell.write.thread == own.by.thread;
-    warps().for_readers(cell, [&](const Stamp& read, bool wrote) {
+    warps().for_readers(cell, [&](const AccessTime& read, bool wrote) {
       if (!wrote && is_strong && read.has(kStrong)) {
         if (!read.has(kWaits) && !ordered(read, own.shared)) pending_.readers.push_back(read);
       } else {
@@ -413,7 +413,7 @@ class RaceFinder : Order {
   }
   bool has_read(const Cell& cell) const {
     bool found = false;
-    warps().for_readers(cell, [&](const Stamp& read, bool) { found |= read.thread == own_number(); });
+    warps().for_readers(cell, [&](const AccessTime& read, bool) { found |= read.thread == own_number(); });
     return found;
   }
   static void doubt(std::vector<Doubt>& all, const Doubt& one) {
@@ -427,7 +427,7 @@ class RaceFinder : Order {
   }
   // A strong read, and then this strong write, by another thread. The two race if the reader is known not to wait for
   // it: no fence of the reader follows.
-  void read_before(const Stamp& read, const Access& own) {
+  void read_before(const AccessTime& read, const Access& own) {
     if (read.thread / block_threads_ != block_) return;
     Thread& reader = threads_[read.thread % block_threads_];
     if (reader.block_fence > read.time && reader.wrote <= reader.block_fence) return;
@@ -449,9 +449,9 @@ class RaceFinder : Order {
     if (rare.atomic.thread != kNobody && rare.atomic.thread / block_threads_ != block_ &&
         (block_only_ || rare.block_only))
       tell(rare.atomic, "changed atomically for one block only");
-    warps().forget_readers(cell, [&](const Stamp& read) { return read.thread == own.by.thread; });
+    warps().forget_readers(cell, [&](const AccessTime& read) { return read.thread == own.by.thread; });
     // A plain read before: its thread may still use an atomic operation, or has ended.
-    warps().for_readers(cell, [&](const Stamp& read, bool wrote) {
+    warps().for_readers(cell, [&](const AccessTime& read, bool wrote) {
       if (read.has(kStrong) || ordered(read, own.shared)) return;
       if (wrote) return tell(read, "written, then changed atomically");
       Thread* const reader =
@@ -482,7 +482,7 @@ class RaceFinder : Order {
           one.lanes |= lane;
           return;
         }
-    warps().forget_readers(cell, [&](const Stamp& read) { return ordered(read, own.shared); });
+    warps().forget_readers(cell, [&](const AccessTime& read) { return ordered(read, own.shared); });
     if (!cell.reader.lanes) {
       cell.reader = mine;
       return;
@@ -496,8 +496,8 @@ class RaceFinder : Order {
   // Has this thread written the value that is there? Then it reads its own value, whoever came first.
   bool has_written_the_same(const Cell& cell) const {
     bool found = false;
-    warps().for_readers(cell,
-                        [&](const Stamp& by, bool wrote) { found |= wrote && by.thread == own_number(); });
+    warps().for_readers(
+        cell, [&](const AccessTime& by, bool wrote) { found |= wrote && by.thread == own_number(); });
     return found;
   }
   // After a write: note it if it changed the memory. Else it is a read, for those who write another value.
@@ -510,7 +510,7 @@ class RaceFinder : Order {
     if (changed && pending_.what)
       report(pending_.what, pending_.first, own);
     else if (changed)
-      for (const Stamp& read : pending_.readers) read_before(read, own);
+      for (const AccessTime& read : pending_.readers) read_before(read, own);
     pending_.readers.clear();
     pending_.what = nullptr;
     pending_.again = false;
@@ -527,11 +527,11 @@ class RaceFinder : Order {
   bool is_first(const Access& own) {
     const uintptr_t at = reinterpret_cast<uintptr_t>(own.memory);
     if (own.shared) {
-      Watched& shared = dynamic_shared_.has(own.memory) ? dynamic_shared_ : static_shared_;
+      WatchedRange& shared = dynamic_shared_.has(own.memory) ? dynamic_shared_ : static_shared_;
       const size_t from = shared.place(own.memory);
       return from + own.bytes <= shared.written.size() && note_written(own, shared.written, from);
     }
-    Made& made = Made::all();
+    DeviceAllocations& made = DeviceAllocations::all();
     std::lock_guard<std::mutex> lock(made.mutex);
     auto* const block = made.around(at, own.bytes);
     return block && note_written(own, block->second, at - block->first);
@@ -563,7 +563,7 @@ class RaceFinder : Order {
                    own_number(), static_cast<long long>(block_threads_), said);
   }
 
-  void report(const char* what, const Stamp& first, const Access& second) {
+  void report(const char* what, const AccessTime& first, const Access& second) {
     // A pair of lines once for threads of one warp, and once for others: since Volta both are races.
     const auto warp_of = [&](uint32_t thread) {
       return std::pair(thread / block_threads_, thread % block_threads_ / 32);
@@ -616,7 +616,7 @@ class RaceFinder : Order {
   bool running_ = false, watched_ = true;
   uint32_t place_ = 0;
   Range stacks_;
-  Watched dynamic_shared_, static_shared_;
+  WatchedRange dynamic_shared_, static_shared_;
   Copies copying_;
   Pending pending_;
 };

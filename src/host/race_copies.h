@@ -12,7 +12,7 @@ namespace cuda_host {
 
 class Copies {
  public:
-  void begin(const void* to, size_t bytes, const Stamp& by) {
+  void begin(const void* to, size_t bytes, const AccessTime& by) {
     each(to, bytes, [&](uintptr_t word) { return words_[word] = by, false; });
   }
   void end(const void* to, size_t bytes) {
@@ -20,8 +20,8 @@ class Copies {
   }
   void clear() { words_.clear(); }
   // Who copies to this memory now, or null.
-  const Stamp* find(const void* memory, size_t bytes) const {
-    const Stamp* found = nullptr;
+  const AccessTime* find(const void* memory, size_t bytes) const {
+    const AccessTime* found = nullptr;
     if (words_.empty()) return found;
     each(memory, bytes, [&](uintptr_t word) {
       const auto at = words_.find(word);
@@ -39,7 +39,7 @@ class Copies {
       if (visit(word)) return;
   }
 
-  std::unordered_map<uintptr_t, Stamp> words_;
+  std::unordered_map<uintptr_t, AccessTime> words_;
 };
 
 }  // namespace cuda_host

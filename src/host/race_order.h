@@ -95,7 +95,7 @@ class Order {
     }
   };
   struct Doubt {
-    Stamp first;
+    AccessTime first;
     Access second;
     const char* what;
   };
@@ -137,7 +137,7 @@ class Order {
 
   uint32_t own_number() const { return static_cast<uint32_t>(block_ * block_threads_ + thread_); }
 
-  bool ordered(const Stamp& before, bool shared) const {
+  bool ordered(const AccessTime& before, bool shared) const {
     const uint32_t own = own_number();
     if (before.thread == kNobody || before.thread == own || before.time < grid_barrier_) return true;
     const uint32_t block = static_cast<uint32_t>(before.thread / block_threads_);

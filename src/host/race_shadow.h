@@ -24,7 +24,7 @@ constexpr bool is_changing(Kind kind) { return is_store(kind) || kind >= kAtomic
 
 // Who accesses: the thread of the grid, the time, and the place in the code, with marks.
 constexpr uint32_t kStrong = 1u << 30, kWaits = 1u << 29;  // of a strong access, and of one that waits
-struct Stamp {
+struct AccessTime {
   uint32_t thread = kNobody, time = 0, pc = 0;
   bool has(uint32_t mark) const { return pc & mark; }
   uint32_t place() const { return pc & (kWaits - 1); }
@@ -34,7 +34,7 @@ struct Access {
   size_t bytes;
   bool shared;
   Kind kind;
-  Stamp by;
+  AccessTime by;
   bool is_late = true;    // it surely comes after the volatile writes that are there
   bool is_first = false;  // the first write of this memory, which changes it whatever was there
 };
@@ -45,12 +45,12 @@ struct Reader {
 };
 // What few elements have: atomic operations, and readers of several warps.
 struct Rare {
-  Stamp atomic, same;       // the last one that changed the value, and the last other
+  AccessTime atomic, same;  // the last one that changed the value, and the last other
   bool block_only = false;  // the atomic operation was for its block only
   std::vector<Reader> readers;
 };
 struct Cell {
-  Stamp write;
+  AccessTime write;
   Reader reader;
   std::unique_ptr<Rare> rare;
   Cell() = default;
@@ -138,7 +138,7 @@ struct Warps {
   void for_readers(const Cell& cell, const Visit& visit) const {
     const auto each = [&](const Reader& one) {
       for (uint32_t lanes = one.lanes; lanes; lanes &= lanes - 1)
-        visit(Stamp{thread_of(one, __builtin_ctz(lanes)), one.time, one.pc & ~kWroteSame},
+        visit(AccessTime{thread_of(one, __builtin_ctz(lanes)), one.time, one.pc & ~kWroteSame},
               bool(one.pc & kWroteSame));
     };
     each(cell.reader);
@@ -149,7 +149,8 @@ struct Warps {
   void forget_readers(Cell& cell, const Is& is) {
     const auto keep = [&](Reader& one) {
       for (uint32_t lanes = one.lanes; lanes; lanes &= lanes - 1)
-        if (is(Stamp{thread_of(one, __builtin_ctz(lanes)), one.time, one.pc})) one.lanes &= ~(lanes & -lanes);
+        if (is(AccessTime{thread_of(one, __builtin_ctz(lanes)), one.time, one.pc}))
+          one.lanes &= ~(lanes & -lanes);
       return one.lanes != 0;
     };
     keep(cell.reader);

@@ -20,7 +20,7 @@ struct Range {
   }
 };
 // A part of memory, and which of its bytes have been written.
-struct Watched : Range {
+struct WatchedRange : Range {
   std::vector<bool> written;
   void forget() { written.assign(bytes, false); }
   size_t place(const void* at) const {
@@ -38,10 +38,10 @@ inline bool is_unset(std::vector<bool>& written, size_t from, size_t bytes) {
 }
 
 // Memory of cudaMalloc: has each byte been written?
-class Made {
+class DeviceAllocations {
  public:
-  static Made& all() {
-    static Made* const made = new Made;  // lives as long as the process
+  static DeviceAllocations& all() {
+    static DeviceAllocations* const made = new DeviceAllocations;  // lives as long as the process
     return *made;
   }
   // What the host made, wrote and freed, for reads of memory that nothing has written.

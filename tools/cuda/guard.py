@@ -73,17 +73,17 @@ def is_along(body: Body, node, axis: str, value=lambda node: node) -> bool:
     return False
 
 
-class _Variable(NamedTuple):
+class GuardNumber(NamedTuple):
     type: str
     along: str  # "x": the index along x. "": nothing of it. "?": anything else
 
 
-class _Reader:
+class GuardReader:
     """Reads the beginning of a kernel's body."""
 
     def __init__(self, body: Body, function: Function):
         self.body = body
-        self.variables = {p.name: _Variable(p.type, "") for p in function.parameters if _is_number(p.type)}
+        self.variables = {p.name: GuardNumber(p.type, "") for p in function.parameters if _is_number(p.type)}
 
     def _along(self, node) -> str | None:
         """How an expression depends on the thread's place along x. None: it may be no arithmetic on numbers."""
@@ -118,7 +118,7 @@ class _Reader:
             word, along = self.body.of(name), self._along(value)
             if along is None or word in self.variables or word in INDEX:
                 return False
-            self.variables[word] = _Variable(kind.replace("const", "").strip(), along)
+            self.variables[word] = GuardNumber(kind.replace("const", "").strip(), along)
         return True
 
     def _terms(self, node, between: str) -> Iterator:
@@ -201,7 +201,7 @@ def guard_of(source: Source, function: Function, macros: Collection[str]) -> Gua
         check(body, not body.tree.has_error, "a statement that the parser does not know", body.unread())
         unclear = body.words & UNCLEAR
         check(body, not unclear, f"{' and '.join(sorted(unclear))} in the kernel", body.first(unclear))
-        return _Reader(body, function).guard(macros)
+        return GuardReader(body, function).guard(macros)
     except Unclear as reason:
         return reason.reason(source, function)
 

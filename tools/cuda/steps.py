@@ -32,14 +32,14 @@ def in_step(file: Rewriter, unit: Unit):
                     file.edit(*edit)
 
 
-class _Variable(NamedTuple):
+class VolatileName(NamedTuple):
     address: str  # as C++ writes it
     at: int  # where it is declared
 
 
-def _names(file: Rewriter, function: Function) -> dict[str, _Variable]:
+def _names(file: Rewriter, function: Function) -> dict[str, VolatileName]:
     """Variables of volatile memory that may be a block's."""
-    tokens, found = file.source.lexed.tokens, dict[str, _Variable]()
+    tokens, found = file.source.lexed.tokens, dict[str, VolatileName]()
     first, last = (position_from(tokens, at) for at in (function.head, function.end))
     for i in (i for i in range(first, last) if tokens[i].text == "volatile"):
         begin = max(
@@ -53,13 +53,13 @@ def _names(file: Rewriter, function: Function) -> dict[str, _Variable]:
                 if words & {"*", "__shared__"}:
                     is_one = "*" not in words and tokens[j + 1].text != "["
                     address = f"&{tokens[j].text}" if is_one else tokens[j].text
-                    found[tokens[j].text] = _Variable(address, tokens[j].start)
+                    found[tokens[j].text] = VolatileName(address, tokens[j].start)
                 break
     return found
 
 
 class _Steps:
-    def __init__(self, file: Rewriter, body: Body, names: dict[str, _Variable]):
+    def __init__(self, file: Rewriter, body: Body, names: dict[str, VolatileName]):
         self.file, self.body, self.names = file, body, names
 
     def edits(self) -> Iterator[tuple[int, int, str]]:

@@ -53,7 +53,7 @@ class HostOnly(Exception):
     """An expression that only the host code can compute."""
 
 
-class Variable(NamedTuple):
+class HostVariable(NamedTuple):
     """A variable of the function that launches."""
 
     type: str  # without const and &; "" if it is unknown
@@ -111,7 +111,7 @@ class HostCode:
     def _macro_names(self) -> set[str]:
         return set(re.findall(r"(?m)^[ \t]*#[ \t]*define[ \t]+(\w+)", self._text))
 
-    def variable(self, name: str) -> Variable | None:
+    def variable(self, name: str) -> HostVariable | None:
         """The variable that `name` means at the launch; None if the function declares none."""
         if not self.clear:
             return None
@@ -140,7 +140,9 @@ class HostCode:
             shape = shape.child_by_field_name("declarator")
         plain = shape.type in ("identifier", "reference_declarator") or kind == "dim3"
         parameter = holder.type == "parameter_declaration"
-        return Variable(kind if plain else "", text if plain and not parameter else "", changes, parameter)
+        return HostVariable(
+            kind if plain else "", text if plain and not parameter else "", changes, parameter
+        )
 
     @cached_property
     def _declarations(self) -> list:
@@ -391,7 +393,7 @@ class Translation:
                 return found
         raise HostOnly(word)
 
-    def _value(self, word: str, variable: Variable, given: bool) -> str:
+    def _value(self, word: str, variable: HostVariable, given: bool) -> str:
         """What the host code gives to a variable that it does not change."""
         if set(re.findall(r"[A-Za-z_]\w*", variable.value)) & self.code.twice:
             raise HostOnly(word)
@@ -432,12 +434,12 @@ class Translation:
             return field is not None and _text(field) in METHODS
         return False
 
-    def _is_varying_name(self, name: str, variable: Variable | None) -> bool:
+    def _is_varying_name(self, name: str, variable: HostVariable | None) -> bool:
         if variable is None:  # in some sources a class's variables end with `_`
             return name.endswith("_") and name not in self.constants
         return variable.is_parameter or variable.changes or self._varies_by(name, variable)
 
-    def _varies_by(self, name: str, variable: Variable) -> bool:
+    def _varies_by(self, name: str, variable: HostVariable) -> bool:
         """Does a variable's value come from something that varies?"""
         if not variable.value or name in self._busy:
             return not variable.value

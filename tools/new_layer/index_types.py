@@ -55,7 +55,7 @@ def index_types(source: Source, kernel: Kernel, names: list[str], given: dict[st
             if shared or any(v in ("float", "double") for v in values):
                 continue
         called_so = len(names) > 1 and _are_called_so(kernel, name)
-        if TYPE_NAMES.match(name) or called_so or _Uses(source, kernel, name).index():
+        if TYPE_NAMES.match(name) or called_so or ValueUses(source, kernel, name).index():
             found.add(name)
     return found
 
@@ -67,7 +67,7 @@ def _are_called_so(kernel: Kernel, name: str) -> bool:
     return bool(pointers) and all(POINTERS.match(p.name) for p in pointers)
 
 
-class _Uses:
+class ValueUses:
     """How a kernel uses the values of one type."""
 
     def __init__(self, source: Source, kernel: Kernel, name: str):

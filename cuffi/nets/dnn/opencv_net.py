@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import tempfile
@@ -20,7 +19,7 @@ from ...caffe_files.parameters import did_you_mean
 from ...caffe_files.prototxt import Node
 from ..net import caffe_net
 from ..net.apart import apart
-from ..net.graph import Spec
+from ..net.graph import Spec, Step
 from ..net.net import CaffeNet
 from ..stock import blobs_of
 from .registered import RegisteredLayer, newest, registered
@@ -210,6 +209,45 @@ def _shapes_of(given) -> list[tuple[int, ...]]:
     return [tuple(int(n) for n in shape) for shape in (given if several else [given])]
 
 
+def _shapes_of_layers(net: CaffeNet, steps: list[Step], shapes: dict, **kind) -> list[tuple[list, list]]:
+    """The shapes of each layer's inputs and outputs, for these shapes of the net's inputs."""
+    values = list(dict.fromkeys(value for step in steps for value in (*step.bottoms, *step.tops)))
+    with apart(net) as twin:
+        inputs = {name: torch.zeros(shapes[name], **kind) for name in net.phase.graph.inputs}
+        try:
+            found = twin.values_of(values, inputs)
+        except CaffeError as error:
+            raise wrong(error) from None
+    made = {value: np.array(x.shape, np.int32) for value, x in zip(values, found, strict=True)}
+    return [([made[v] for v in step.bottoms], [made[v] for v in step.tops]) for step in steps]
+
+
+def _detections(spec: Spec, rows: np.ndarray, images: int) -> np.ndarray:
+    """In OpenCV's form: by image and score; keep_top_k rows for each image, with zeros at the end."""
+    param = spec.node.node("detection_output_param")
+    keep = int(param.value("keep_top_k", "-1")) if param is not None else -1
+    found = rows[0, 0][rows[0, 0, :, 1] >= 0]  # in Caffe a row with class -1 means no box
+    found = found[np.lexsort((-found[:, 2], found[:, 0]))]
+    if keep <= 0:
+        return found[None, None]
+    made = np.zeros((1, 1, max(keep * images, len(found)), 7), np.float32)
+    made[0, 0, : len(found)] = found
+    return made
+
+
+def _graph_text(steps: list[Step]) -> str:
+    """The layers in the language of Graphviz."""
+    lines = ["digraph G {", '\t"_input"']
+    makers: dict[int, str] = {}
+    for step in steps:
+        name = json.dumps(step.spec.name)
+        lines.append(f"\t{name} [label={json.dumps(f'{step.spec.name} {step.spec.type}')} shape=box]")
+        sources = dict.fromkeys(makers.get(value, '"_input"') for value in step.bottoms)
+        lines += [f"\t{source} -> {name}" for source in sources]
+        makers.update(dict.fromkeys(step.tops, name))
+    return "\n".join([*lines, "}", ""])
+
+
 class Net:
     """cv2.dnn.Net.
 
@@ -336,21 +374,9 @@ class Net:
         return 4 * weights, 4 * sum(int(np.prod(shape)) for i in layers for shape in outputs[i])
 
     def _shapes(self, given: list[tuple[int, ...]]) -> list[tuple[list, list]]:
-        """The shapes of each layer's inputs and outputs. Inputs without a shape here have the file's."""
         steps, net = self._steps(), self._loaded()
-        shapes = dict(net.shapes) | dict(zip(net.phase.graph.inputs, given, strict=False))
-        values = list(dict.fromkeys(value for step in steps for value in (*step.bottoms, *step.tops)))
-        with apart(net) as twin:
-            inputs = {
-                name: torch.zeros(shapes[name], device=self._device, dtype=self._dtype)
-                for name in net.phase.graph.inputs
-            }
-            try:
-                found = twin.values_of(values, inputs)
-            except CaffeError as error:
-                raise wrong(error) from None
-        made = {value: np.array(x.shape, np.int32) for value, x in zip(values, found, strict=True)}
-        return [([made[v] for v in step.bottoms], [made[v] for v in step.tops]) for step in steps]
+        inputs = dict(net.shapes) | dict(zip(net.phase.graph.inputs, given, strict=False))
+        return _shapes_of_layers(net, steps, inputs, device=self._device, dtype=self._dtype)
 
     def getLayerShapes(self, netInputShape, layerId: int):
         """(the shapes of a layer's inputs, of its outputs), for an input of this shape."""
@@ -421,20 +447,8 @@ class Net:
 
     def _numpy(self, step, value: Tensor) -> np.ndarray:
         array = np.ascontiguousarray(value.to("cpu", torch.float32).numpy())
-        return self._detections(step, array) if step.spec.type == "DetectionOutput" else array
-
-    def _detections(self, step, rows: np.ndarray) -> np.ndarray:
-        """In OpenCV's form: by image and score; keep_top_k rows for each image, with zeros at the end."""
-        param = step.spec.node.node("detection_output_param")
-        keep = int(param.value("keep_top_k", "-1")) if param is not None else -1
-        found = rows[0, 0][rows[0, 0, :, 1] >= 0]  # in Caffe a row with class -1 means no box
-        found = found[np.lexsort((-found[:, 2], found[:, 0]))]
-        if keep <= 0:
-            return found[None, None]
         images = next(iter(self._inputs.values())).shape[0] if self._inputs else 1
-        made = np.zeros((1, 1, max(keep * images, len(found)), 7), np.float32)
-        made[0, 0, : len(found)] = found
-        return made
+        return _detections(step.spec, array, images) if step.spec.type == "DetectionOutput" else array
 
     def _run(self, inputs: dict[str, Tensor], values: list[int]) -> list[Tensor]:
         """The values of these numbers in the graph, for these inputs."""
@@ -506,24 +520,13 @@ class Net:
 
     def dumpToFile(self, path) -> None:
         """Write the net's graph to a file, in the language of Graphviz: a box for each layer."""
-        lines = ["digraph G {", '\t"_input"']
-        makers: dict[int, str] = {}
-        for step in self._steps():
-            name = json.dumps(step.spec.name)
-            lines.append(f"\t{name} [label={json.dumps(f'{step.spec.name} {step.spec.type}')} shape=box]")
-            sources = dict.fromkeys(makers.get(value, '"_input"') for value in step.bottoms)
-            lines += [f"\t{source} -> {name}" for source in sources]
-            makers.update(dict.fromkeys(step.tops, name))
         with open(path_of("dumpToFile: path", path), "w", encoding="utf-8") as file:
-            file.write("\n".join([*lines, "}", ""]))
+            file.write(_graph_text(self._steps()))
 
     def dump(self) -> str:
         """The net as text: a line for each layer, with its type and its blobs."""
-        out = io.StringIO()
-        for step in self._steps():
-            spec = step.spec
-            print(f"{spec.name}: {spec.type}({', '.join(spec.bottoms)}) -> {', '.join(spec.tops)}", file=out)
-        return out.getvalue()
+        specs = (step.spec for step in self._steps())
+        return "".join(f"{s.name}: {s.type}({', '.join(s.bottoms)}) -> {', '.join(s.tops)}\n" for s in specs)
 
     def __getattr__(self, name: str):
         raise AttributeError(f"cv2.dnn.Net has no {name!r} here{did_you_mean(name, dir(type(self)))}")

@@ -58,7 +58,7 @@ class Block(NamedTuple):
     items: list
 
 
-class _Reader:
+class PtxReader:
     """Reads the tokens of a template, one after another."""
 
     def __init__(self, text: str):
@@ -207,7 +207,7 @@ class _Reader:
 
 def read_ptx(template: str) -> list:
     """The items of a template: instructions, registers, labels, blocks."""
-    reader = _Reader(template)
+    reader = PtxReader(template)
     found = reader.read_items()
     if reader.text:
         raise PtxError(f"{reader.text!r} is left over")
