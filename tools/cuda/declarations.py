@@ -2,6 +2,7 @@
 
     class_of(tokens)           of `struct P : Q { int n; };`
     members(class_.body)       its variables and functions
+    enum_of(tokens)            of `enum class Mode { kSum, kMean };`
     variables_of(tokens)       of `const float *x, y[3] = {}`: the type's words, and each name with its stars and sizes
 
 By tokens and brackets, which macros cannot confuse, as outline.py finds the declaration itself. What is written in
@@ -38,6 +39,12 @@ class Class(NamedTuple):
         return ({self.name, self.after} if self.is_typedef else {self.name}) - {""}
 
 
+class Enum(NamedTuple):
+    name: str  # of a typedef the name behind its braces; "" of one without a name
+    is_scoped: bool
+    values: list[str]
+
+
 class Member(NamedTuple):
     tokens: list[Token]  # of a function without its body
     is_function: bool
@@ -51,6 +58,7 @@ class Declarator(NamedTuple):
     name: str
     stars: int
     sizes: tuple[str, ...]  # the texts in its brackets
+    has_value: bool = False
 
 
 class Variables(NamedTuple):
@@ -85,6 +93,26 @@ def class_of(tokens: list[Token]) -> Class | None:
         return None
     after = rest[0].text if rest else ""
     return Class(word, name, after, is_typedef, is_template, head[1:], tokens[opening + 1 : close])
+
+
+def enum_of(tokens: list[Token]) -> Enum | None:
+    """The enum that a declaration defines."""
+    texts, partner = [token.text for token in tokens], match_brackets(tokens)
+    is_typedef = texts[:1] == ["typedef"]
+    texts_of_head = texts[is_typedef : texts.index("{")] if "{" in texts else []
+    close = partner.get(texts.index("{"), 0) if texts_of_head else 0
+    if texts_of_head[:1] != ["enum"] or not close or {"(", ";"} & set(texts_of_head):
+        return None
+    is_scoped = texts_of_head[1:2] in (["class"], ["struct"])
+    named = texts_of_head[1 + is_scoped : 2 + is_scoped]
+    own = named[0] if named and named[0] != ":" else ""
+    after = texts[close + 1] if close + 1 < len(texts) and tokens[close + 1].kind == "name" else ""
+    values = [
+        texts[first]
+        for first, _ in split_commas(tokens, partner, texts.index("{") + 1, close)
+        if tokens[first].kind == "name"
+    ]
+    return Enum(after if is_typedef else own, is_scoped, values)
 
 
 def members(body: list[Token]) -> list[Member]:
@@ -159,7 +187,7 @@ def variables_of(tokens: list[Token]) -> Variables | None:
         if (found and before) or any(token.text == "*" for token in before):
             return None
         kind = kind or text_of(before).split()
-        found.append(Declarator(head[-1].text, stars, tuple(sizes)))
+        found.append(Declarator(head[-1].text, stars, tuple(sizes), first + stop < last))
     return Variables(kind, found) if kind and found else None
 
 

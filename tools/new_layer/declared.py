@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ..cuda.declarations import enum_of, text_of, variables_of
 from ..cuda.lexer import Directive, Lexed, Token, tokens_and_directives
 from ..cuda.outline import Function
 from ..cuda.source import Source
@@ -159,9 +160,6 @@ def type_names(text: str) -> set[str]:
     return names
 
 
-ENUM = re.compile(
-    r"(?:typedef\s+)?enum\b(\s+class\b|\s+struct\b)?\s*(\w*)[^{;()]*\{([^{}]*)\}\s*(\w*)", re.DOTALL
-)
 # Words of types that need no header.
 BUILTIN = re.compile(
     r"(const|volatile|unsigned|signed|void|bool|char|short|int|long|float|double|size_t|ptrdiff_t"
@@ -178,12 +176,18 @@ def _aliases(source: Source, declared: list[Declared]) -> dict[str, str]:
     named = [
         (m.tokens[0].text, source.text[b[0].start : b[-1].end]) for m in source.macros if (b := macro_body(m))
     ]
-    for one in declared:
-        if found := re.fullmatch(r"typedef\s+([^;{}()]+?)\s*(\w+)\s*;?", one.text):
-            named.append((found[2], found[1]))
-        elif found := re.fullmatch(r"using\s+(\w+)\s*=\s*([^;{}()]+?)\s*;?", one.text):
-            named.append((found[1], found[2]))
+    named += filter(None, (_other_name(one.tokens) for one in declared))
     return {name: type for name, type in named if re.sub(r"[\s*]", "", type) and _is_builtin(type)}
+
+
+def _other_name(tokens: list[Token]) -> tuple[str, str] | None:
+    """(new name, type) of `typedef unsigned int uint;` and `using uint = unsigned int;`."""
+    texts = [token.text for token in tokens if token.text != ";"]
+    if texts[:1] == ["typedef"]:
+        return texts[-1], text_of(tokens[1 : len(texts) - 1])
+    if texts[:1] == ["using"] and texts[2:3] == ["="]:
+        return texts[1], text_of(tokens[3 : len(texts)])
+    return None
 
 
 def _is_builtin(type: str) -> bool:
@@ -199,9 +203,7 @@ def _constants(source: Source, declared: list[Declared]) -> dict[str, str]:
     macros = (m.tokens[0].text for m in source.macros if macro_body(m))
     found = {name: name for name in macros if name not in PROVIDED}
     functions = {function.head for function in source.functions}
-    numbers = (
-        (one, name) for one in declared if one.start not in functions for name in _numbers_of(one.text)
-    )
+    numbers = ((one, name) for one in declared if one.start not in functions for name in _numbers_of(one))
     found |= {name: one.scope + name for one, name in numbers}
     scopes = {one.start: one.scope for one in declared}
     for function in source.functions:
@@ -229,16 +231,11 @@ def _is_arithmetic(source: Source, function: Function) -> bool:
 
 def _enum(one: Declared) -> list[tuple[str, list[str]]]:
     """The name and the values of the enum that a declaration defines; none for another declaration."""
-    if not (found := ENUM.match(_without_comments(one.text))):
+    found = enum_of(one.tokens)
+    if found is None or not found.name:
         return []
-    scoped, own, inside, after = found.groups()
-    name = after if one.text.startswith("typedef") else own
-    prefix = f"{one.scope}{name}::" if scoped else one.scope
-    return [(name, [prefix + value for value in _values_of_enum(inside)])] if name else []
-
-
-def _values_of_enum(inside: str) -> list[str]:
-    return re.findall(r"(?:\A|,)\s*(\w+)", re.sub(r"\([^()]*\)", "", inside))
+    prefix = f"{one.scope}{found.name}::" if found.is_scoped else one.scope
+    return [(found.name, [prefix + value for value in found.values])]
 
 
 def _rows(declared: Iterable[Declared]) -> dict[str, str]:
@@ -252,21 +249,19 @@ def _rows(declared: Iterable[Declared]) -> dict[str, str]:
     return found
 
 
-def _without_comments(text: str) -> str:
-    return re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
+# Words of the type of a whole number that do not make it one.
+OF_NUMBERS = {"static", "inline", "const", "constexpr", "unsigned", "signed", "long", "short"}
+WHOLE = re.compile(r"(std::)?(int|unsigned|long|short|auto|size_t|u?int\d+_t)\Z")
 
 
-NUMBER = re.compile(
-    r"(?:(?:static|inline|const|constexpr|unsigned|signed|long|short|std::)\s+|std::)*"
-    r"(?:int|unsigned|long|short|auto|size_t|u?int\d+_t)(?:\s+const)?\s+(?=\w+\s*(?:[={]|\())"
-)
-
-
-def _numbers_of(declaration: str) -> list[str]:
+def _numbers_of(one: Declared) -> list[str]:
     """The names of a declaration's whole numbers: variables with a value, and an enum's constants."""
-    text = _without_comments(declaration)
-    if enum := ENUM.match(text):
-        return [] if enum[1] else _values_of_enum(enum[3])
-    if not (head := NUMBER.match(text)) or "__device__" in text or "__constant__" in text:
+    if (enum := enum_of(one.tokens)) is not None:
+        return [] if enum.is_scoped else enum.values
+    found = variables_of([token for token in one.tokens if token.text != ";"])
+    if found is None or not any(map(WHOLE.match, found.type)):
         return []
-    return re.findall(r"(?:\A|,)\s*(\w+)\s*[={]", re.sub(r"\([^()]*\)", "", text[head.end() :]))
+    if not all(word in OF_NUMBERS or WHOLE.match(word) for word in found.type):
+        return []
+    plain = [own for own in found.declarators if own.has_value and not own.stars and not own.sizes]
+    return [own.name for own in plain] if plain[:1] == found.declarators[:1] else []

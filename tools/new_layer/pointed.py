@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from ..cuda.analysis import Kernel
 from ..cuda.launches import Launch
+from ..cuda.number_types import declared
 from ..cuda.outline import Function, Parameter, skip_angles, split_commas
 from ..cuda.source import Source
-from ..cuda.tokens import mask, position_from
+from ..cuda.tokens import position_from
 
 NO_TYPE = re.compile(r"\b(const|volatile|restrict|__restrict(__)?)\b")
 
@@ -52,13 +53,10 @@ def _declared(source: Source, function: Function, text: str, within: frozenset[s
                 yield from _declared(source, caller, arguments[place], within | {function.name})
         return
     tokens = source.lexed.tokens
-    first, last = position_from(tokens, function.head), position_from(tokens, function.end)
-    earlier = r"(?:\b\w+(?:\s*=[^,;()]*)?\s*,\s*\*\s*)*"  # in `int *a, *b;`
-    found = re.findall(
-        rf"((?:\b(?:unsigned|signed|long|short)\s+)*\b\w+)(?:\s+const)?\s*\*[\s\w]*?{earlier}\b{named[0]}\b",
-        mask(tokens[first:last], function.head, function.end),
-    )
-    yield from (" ".join(kind.split()) for kind in found)
+    first, last = (position_from(tokens, at) for at in (function.head, function.end))
+    for name, kind in declared(tokens, source.lexed.partner, first, last):
+        if name == named[0] and kind.endswith("*") and kind.count("*") == 1:
+            yield kind[:-1]
 
 
 def _calls(source: Source, function: Function) -> Iterator[tuple[Function, list[str]]]:

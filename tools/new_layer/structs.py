@@ -101,7 +101,7 @@ def _fields_of_one(tokens: list[Token]) -> list[Field] | None:
         return None
     is_const, base = "const" in found.type, " ".join(word for word in found.type if word != "const")
     fields = []
-    for name, stars, sizes in found.declarators:
+    for name, stars, sizes, _ in found.declarators:
         many = len(sizes) > 1 or any(not size.isdigit() for size in sizes)
         if many or stars > 1 or (stars and sizes) or (is_const and not stars):
             return None

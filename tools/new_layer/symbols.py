@@ -119,7 +119,7 @@ def _declared(sources: list[Source], tokens, scope: str):
         return
     base = " ".join(word for word in found.type if word not in STORAGE)
     space = next((token.text for token in tokens if token.text in SPACES), "")
-    for name, stars, texts in found.declarators:
+    for name, stars, texts, _ in found.declarators:
         sizes = tuple(n for size in texts if (n := _number(sources, size)) is not None)
         known = sizes if len(sizes) == len(texts) else None
         yield Symbol(name, base + "*" * stars, scope, known, space, False)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.cuda.declarations import Declarator, alias_of, class_of, members, variables_of
+from tools.cuda.declarations import alias_of, class_of, enum_of, members, variables_of
 from tools.cuda.lexer import Lexed
 
 
@@ -79,7 +79,7 @@ def test_what_is_no_class(text):
 def test_variables(text, kind, declarators):
     found = variables_of(tokens_of(text))
     assert found and " ".join(found.type) == kind
-    assert found.declarators == [Declarator(*each) for each in declarators]
+    assert [each[:3] for each in found.declarators] == declarators
 
 
 @pytest.mark.parametrize(
@@ -101,3 +101,24 @@ def test_what_declares_otherwise(text):
 )
 def test_other_names(text, alias):
     assert alias_of(tokens_of(text)) == alias
+
+
+@pytest.mark.parametrize(
+    ("text", "enum"),
+    [
+        ("enum Mode { kSum, kMean = f(1, 2) };", ("Mode", False, ["kSum", "kMean"])),
+        ("enum class Mode : int { kSum = 1 << 2, kMean, };", ("Mode", True, ["kSum", "kMean"])),
+        ("typedef enum { A } Mode;", ("Mode", False, ["A"])),
+        ("enum { A, B };", ("", False, ["A", "B"])),
+        ("enum Mode;", None),
+        ("enum Mode f() { return A; }", None),
+        ("struct P { int n; };", None),
+    ],
+)
+def test_enums(text, enum):
+    assert enum_of(tokens_of(text)) == enum
+
+
+def test_which_variables_have_a_value():
+    found = variables_of(tokens_of("const int a = 1, b, c{2}, d[2], e[1] = {3}"))
+    assert found and [one.name for one in found.declarators if one.has_value] == ["a", "c", "e"]
