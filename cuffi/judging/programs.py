@@ -23,7 +23,7 @@ from .limits import Limits, Ran, run
 from .promises import Refused
 from .rewriters import HostRewriter, Unit, cxx, decided, read, rewrite_unit
 
-# races: the finder, unoptimised, because an optimiser removes accesses whose value nobody uses.
+# Unoptimised, because an optimiser removes accesses whose value nobody uses, and takes longer than most runs.
 MODES = {
     "races": [
         *("-O0", "-gdwarf-4", "-g1", "-fsanitize=thread", "--param=tsan-distinguish-volatile=1"),
@@ -31,12 +31,12 @@ MODES = {
     ],
     # Not what a GPU defines: signed overflow wraps, and a copy of no bytes may be from nowhere.
     "memory": [
-        *("-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
+        *("-O0", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
         "-fno-sanitize=signed-integer-overflow,shift-base,nonnull-attribute",
     ],
     "plain": ["-O2", "-g1"],
 }
-OF_COMPILER = {"-fsanitize=thread", "-O0", "-O1"}  # for kernels, and not for the launcher
+OF_COMPILER = {"-fsanitize=thread", "-O0"}  # for kernels, and not for the launcher
 UNBOUNDED = "the bounds of arrays: without a main() nobody knows their sizes"
 STDIN = re.compile(
     r"\bstdin\b|\bscanf\s*\(|\bcin\b|\bgetchar\s*\(|\bSTDIN_FILENO\b"
