@@ -224,14 +224,11 @@ def _copied(cache: Path, to: Path):
             (made / part.name).symlink_to(part) if part.is_dir() else shutil.copy2(part, made / part.name)
 
 
-_FIRST = threading.Lock()
-
-
 def _first_cache(mode: str) -> Path:
     """A folder with a cache that has what each file needs, made once for this version of the toolkit."""
     version = f"{toolkit.digest().hex()[:16]}-{sys.version_info[1]}"
     made = kept.folder() / f"python-{prepared_name(mode)}-{version}"
-    with _FIRST:
+    with kept.only_one(made.name):
         if not kept.is_whole(made):
             private.removed(made)
             cache = private.make_private(private.make_private(made) / "cache")
