@@ -142,10 +142,10 @@ def kernels_of(count: int, rng: random.Random) -> list[Kernel]:
     return kernels
 
 
-def compare(count: int, seed: int, outcome: Outcome):
+def compare(count: int, seed: int, outcome: Outcome, fibres: bool = True):
     rng = random.Random(seed)
     kernels = kernels_of(count, rng)
-    Comparison(f"lanes{seed}", HEAD + HELPERS, kernels).run(rng, 3, outcome, BLOCKS)
+    Comparison(f"lanes{seed}", HEAD + HELPERS, kernels, fibres).run(rng, 3, outcome, BLOCKS)
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ OWN = [
     "t",
     "t % 7",
     "{v} ^ {u}",
-    "x[(unsigned)({v}) % 64]",
+    "x[(unsigned)({v} + 5) % 64]",
     "twice({v})",
 ]
 OWN += [
@@ -148,6 +148,8 @@ CHANGE = [
     "\n#pragma unroll\nfor (int k = 0; k < 4; ++k) acc += k * ({e});\n",
     "acc = acc * 3 + {e};",
     "atomicAdd(&y[total + {k}], {e} % 5);",
+    "for (int q = blockIdx.x * blockDim.x + threadIdx.x; q < {k} * 99; q += blockDim.x * gridDim.x)"
+    " acc += q % 5 + x[q];",
 ]
 
 
@@ -155,6 +157,7 @@ class Writer:
     """Writes one kernel's body. It knows the names that are there: of a thread, and of all threads (uniform)."""
 
     number_text = NUMBER
+    values, sames = OWN, SAME
 
     def __init__(self, rng: random.Random):
         self.rng, self.number, self.writes = rng, 0, True
@@ -196,12 +199,12 @@ class Writer:
         return self.rng.choice(self.names[kind])
 
     def same(self) -> str:
-        return self.rng.choice(SAME).format(
+        return self.rng.choice(self.sames).format(
             u=self.pick("uniform"), w=self.pick("uniform"), k=self.rng.randint(0, 5)
         )
 
     def value(self) -> str:
-        texts = list(OWN)
+        texts = list(self.values)
         texts += [f"{self.pick('array')}[{{v}} & 3]"] if self.names["array"] else []
         texts += [f"{self.pick('pair')}.sum()"] if self.names["pair"] else []
         texts += [f"*{self.pick('pointer')}"] if self.names["pointer"] else []
@@ -320,10 +323,10 @@ def kernels_of(count: int, rng: random.Random) -> list[Kernel]:
     return kernels
 
 
-def compare(count: int, seed: int, outcome: Outcome):
+def compare(count: int, seed: int, outcome: Outcome, fibres: bool = True):
     rng = random.Random(seed)
     kernels = kernels_of(count, rng)
-    Comparison(f"phases{seed}", HEAD, kernels).run(rng, 3, outcome)
+    Comparison(f"phases{seed}", HEAD, kernels, fibres).run(rng, 3, outcome)
 
 
 def command(compare: Callable[[int, int, Outcome], None], about: str) -> int:

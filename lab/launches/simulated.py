@@ -28,10 +28,18 @@ PLACES = 1 << 15  # of y
 BLOCKS = ((1, 1, 1), (5, 1, 1), (32, 1, 1), (33, 1, 1), (8, 4, 1), (3, 2, 4), (50, 2, 1), (64, 2, 1))
 GRIDS = ((1, 1, 1), (3, 1, 1), (2, 2, 2), (5, 2, 1))
 DYNAMIC = re.compile(r"extern\s+__shared__\s+([\w ]+?)\s+(\w+)\[\];")
-# Numbers may overflow, and then both must wrap.
+# Numbers may overflow, and then both must wrap. With this pragma g++ 12 reads x[v] of a bool v from anywhere in a
+# vectorised loop; without, or by -fwrapv, it is right.
 QUIET = '#pragma GCC optimize("wrapv")\n#pragma GCC diagnostic ignored "-Wall"\n' + "".join(
     f'#pragma GCC diagnostic ignored "-W{name}"\n'
-    for name in ("unused", "unused-but-set-variable", "tautological-compare", "parentheses", "sign-compare")
+    for name in (
+        "unused",
+        "unused-variable",
+        "unused-but-set-variable",
+        "tautological-compare",
+        "parentheses",
+        "sign-compare",
+    )
 )
 FIBRES = " if (n == -12345) goto out; out:;"
 
@@ -89,7 +97,8 @@ def modes_of(text: str) -> dict[str, str]:
     """The mode of each kernel, by its name."""
     rewritten = rewrite_unit(Unit(text, "x.cu"), HostRewriter, "", "")[0][""]
     return {
-        name: mode for mode, name in re.findall(r'cuda_host::run<::cuda_host::(\w+)>\("(\w+)"', rewritten)
+        name: mode
+        for mode, name in re.findall(r'cuda_host::run<::cuda_host::(\w+)[^>]*>\("(\w+)"', rewritten)
     }
 
 

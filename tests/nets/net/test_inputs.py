@@ -137,6 +137,7 @@ def test_what_was_read_of_a_data_layer_wins():
     root = parse(data("Data", "ab", CROP % "") + data("HDF5Data", "c", "hdf5_data_param { batch_size: 2 }"))
     specs = [Spec.of(node) for node in upgraded(root, "p")]
     assert input_shapes(root, specs, "p", {})["a"] == (4, 3, 7, 7)
+    items: dict[Spec, dict[str, tuple[int, ...]]]
     items = {specs[0]: {"a": (4, 1, 5, 6), "b": (4,)}, specs[1]: {"c": (2, 9)}}
     assert input_shapes(root, specs, "p", {}, items=items) == {"a": (4, 1, 5, 6), "b": (4,), "c": (2, 9)}
     assert input_shapes(root, specs, "p", {"a": (8, 1, 5, 6)}, specs, items)["b"] == (8,)
