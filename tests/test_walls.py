@@ -193,7 +193,7 @@ CAFFE_STAYS = {
     "tools/make/distributions.py": "which file is in which wheel",
     "tools/make/folders.py": "names of the package that no layer can have; make reads them without importing it",
     "tools/new_layer/__main__.py": "its message names the command that takes a Caffe layer",
-    "tools/new_layer/kernel_file.py": "a file of kernels may come from a Caffe fork, and its host code is left out",
+    "tools/new_layer/declared.py": "a file of kernels may come from a Caffe fork, and its host code is left out",
 }
 
 

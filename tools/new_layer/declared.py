@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..cuda.declarations import enum_of, text_of, variables_of
+from ..cuda.declaration import enum_of, text_of, variables_of
 from ..cuda.lexer import Directive, Lexed, Token, tokens_and_directives
 from ..cuda.outline import Function
 from ..cuda.source import Source

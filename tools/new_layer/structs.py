@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..cuda.conditions import Token
-from ..cuda.declarations import Member, alias_of, class_of, members, variables_of, words
+from ..cuda.declaration import Member, alias_of, class_of, members, variables_of, words
 
 # Words of a member that is no plain variable.
 NOT_PLAIN = {

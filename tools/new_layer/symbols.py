@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..cuda.across import SPACES
-from ..cuda.declarations import variables_of
+from ..cuda.declaration import variables_of
 from ..cuda.outline import head_name
 from ..cuda.source import Source
 from ..cuda.tokens import macro_body

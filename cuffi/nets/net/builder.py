@@ -174,7 +174,7 @@ class Builder:
 
     def _input_shapes(self, graph: Graph, phase: str) -> dict[str, tuple[int, ...]]:
         specs, given = self._in(phase), self.options.shapes
-        shapes = input_shapes(self.root, specs, self.path, given, self.specs, self._items)
+        shapes = input_shapes(self.root, specs, self.path, given, self.specs, self._first_items)
         read = {value for step in graph.steps for value in step.bottoms}
         for blob, value in graph.inputs.items():
             if blob not in shapes and value in read:
@@ -184,7 +184,7 @@ class Builder:
         return shapes
 
     @functools.cached_property
-    def _items(self) -> Items:
+    def _first_items(self) -> Items:
         """What the data layers read first, where their data are there."""
         if not any(is_data(spec.type) and spec.type not in ("Input", "DummyData") for spec in self.specs):
             return {}

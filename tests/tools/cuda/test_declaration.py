@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.cuda.declarations import alias_of, class_of, enum_of, members, variables_of
+from tools.cuda.declaration import alias_of, class_of, enum_of, members, variables_of
 from tools.cuda.lexer import Lexed
 
 
