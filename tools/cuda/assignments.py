@@ -81,13 +81,11 @@ class Assignments(Sides):
         """`int a = x;`, `int a{x};` of a class with these tokens as its body. What is static is constant."""
         tokens, i = self.tokens, self.first
         while i < self.last:
-            text, begin = tokens[i].text, self.statement(i)
-            if any(t.text in ("static", "constexpr") for t in tokens[begin:i]):
-                pass
-            elif text == "=":
-                yield from self._assignment(i, in_macro=False)
-            elif tokens[i].kind == "name" and tokens[i + 1].text == "{":
-                yield from self._direct(i)
+            text = tokens[i].text
+            is_value, is_braced = text == "=", tokens[i].kind == "name" and tokens[i + 1].text == "{"
+            constant = ("static", "constexpr")
+            if (is_value or is_braced) and not any(t.text in constant for t in tokens[self.statement(i) : i]):
+                yield from self._assignment(i, in_macro=False) if is_value else self._direct(i)
             i = self.partner.get(i, i) + 1 if text in ("(", "[", "{") else i + 1
 
     def _kind(self, opening: int) -> str:

@@ -244,7 +244,7 @@ class Types:
             parameters = tuple(source._parameters(begin, end))
             takes = tuple(p.type if p.type else p.name for p in parameters)
             head = tokens[first:name]
-            inside = [a for ranges in source.classes.values() for a, b in ranges if a < first < b]
+            inside = source.classes_around(first)
             of_class = {name for a in inside for name in typenames(tokens[_head(tokens, a) : a])}
             is_pack = "..." in {t.text for t in tokens[begin:end]}
             scope = (id(source), *inside) if inside else ()
