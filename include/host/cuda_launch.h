@@ -290,6 +290,98 @@ struct Sending {
   unsigned int there;
   T from(int source) const { return warp[there >> source & 1 ? source : lane]; }
 };
+// The values of a warp's 32 lanes in vector registers of 32 bytes.
+template <size_t bytes>
+struct RegisterOf;
+#define CAFFE_HOST_BITS(type)                                                               \
+  template <>                                                                               \
+  struct RegisterOf<sizeof(type)> {                                                         \
+    typedef type Vector __attribute__((vector_size(32), aligned(sizeof(type)), may_alias)); \
+  };
+CAFFE_HOST_BITS(signed char)
+CAFFE_HOST_BITS(short)
+CAFFE_HOST_BITS(int)
+CAFFE_HOST_BITS(long long)
+#undef CAFFE_HOST_BITS
+template <typename T>
+struct InRegisters {
+  using Vector = typename RegisterOf<sizeof(T)>::Vector;
+  static constexpr int width = 32 / sizeof(T), count = sizeof(T);
+  Vector at[count];
+  __forceinline__ void load(const T* lanes) {
+    for (int j = 0; j < count; ++j) memcpy(&at[j], lanes + j * width, sizeof(Vector));
+  }
+  __forceinline__ void store(T* lanes) const {
+    for (int j = 0; j < count; ++j) memcpy(lanes + j * width, &at[j], sizeof(Vector));
+  }
+};
+// Lane k of a part of the warp's lanes gets that of `a` and `b`, one behind the other, whose number stands there.
+template <typename Vector, int... from>
+__forceinline__ Vector picked(Vector a, Vector b, std::integer_sequence<int, from...>) {
+#ifdef __clang__
+  return __builtin_shufflevector(a, b, from...);
+#else
+  return __builtin_shuffle(a, b, Vector{from...});
+#endif
+}
+struct MoveXor {
+  static constexpr int source(int lane, int by) { return lane ^ by; }
+  template <int step, typename Vector, int... k>
+  static __forceinline__ Vector within(Vector a, std::integer_sequence<int, k...>) {
+    return picked(a, a, std::integer_sequence<int, (k ^ step)...>());
+  }
+  template <int step, typename Lanes>
+  static __forceinline__ void move(const Lanes& now, Lanes& next) {
+    constexpr int n = Lanes::width;
+    for (int j = 0; j < Lanes::count; ++j)
+      if constexpr (step >= n)
+        next.at[j] = now.at[j ^ step / n];
+      else
+        next.at[j] = within<step>(now.at[j], std::make_integer_sequence<int, n>());
+  }
+};
+struct MoveDown {
+  static constexpr int source(int lane, int by) { return lane + by; }
+  template <int step, bool is_last, typename Vector, int... k>
+  static __forceinline__ Vector within(Vector a, Vector b, std::integer_sequence<int, k...>) {
+    constexpr int n = sizeof...(k);
+    return picked(a, b, std::integer_sequence<int, (is_last && k + step >= n ? k : k + step)...>());
+  }
+  template <int step, typename Lanes>
+  static __forceinline__ void move(const Lanes& now, Lanes& next) {
+    constexpr int n = Lanes::width, whole = step / n, rest = step % n, last = Lanes::count - 1;
+    const auto all = std::make_integer_sequence<int, n>();
+    static_assert(!rest || !whole, "a power of two");
+    for (int j = 0; j <= last; ++j)
+      if (rest && j == last)
+        next.at[j] = within<rest, true>(now.at[j], now.at[j], all);
+      else if (rest)
+        next.at[j] = within<rest, false>(now.at[j], now.at[j + 1], all);
+      else
+        next.at[j] = now.at[j + whole <= last ? j + whole : j];
+  }
+};
+struct MoveUp {
+  static constexpr int source(int lane, int by) { return lane - by; }
+  template <int step, bool is_first, typename Vector, int... k>
+  static __forceinline__ Vector within(Vector a, Vector b, std::integer_sequence<int, k...>) {
+    constexpr int n = sizeof...(k);
+    return picked(a, b, std::integer_sequence<int, (is_first && k < step ? n + k : n + k - step)...>());
+  }
+  template <int step, typename Lanes>
+  static __forceinline__ void move(const Lanes& now, Lanes& next) {
+    constexpr int n = Lanes::width, whole = step / n, rest = step % n;
+    const auto all = std::make_integer_sequence<int, n>();
+    static_assert(!rest || !whole, "a power of two");
+    for (int j = 0; j < Lanes::count; ++j)
+      if (rest && j == 0)
+        next.at[j] = within<rest, true>(now.at[j], now.at[j], all);
+      else if (rest)
+        next.at[j] = within<rest, false>(now.at[j - 1], now.at[j], all);
+      else
+        next.at[j] = now.at[j >= whole ? j - whole : j];
+  }
+};
 template <typename T>
 struct Type {};
 template <typename Left>
@@ -315,50 +407,47 @@ struct SentOf {
   std::decay_t<T> got(int thread) {
     return *from<std::decay_t<T>>(thread);
   }
-  template <typename T, typename Source>
-  __forceinline__ void move(T* lanes, unsigned int there, int by, const Source& source) {
+  // For each lane, what a lane `step` away has; its own, if there is none.
+  template <int step, typename T, typename Way>
+  static __forceinline__ void move_all(T* lanes, Way) {
+    using Lanes = InRegisters<T>;
+    Lanes now, next;
+    now.load(lanes);
+    Way::template move<step>(now, next);
+    next.store(lanes);
+  }
+  template <typename T, typename Way>
+  __forceinline__ void move(T* lanes, unsigned int there, int by, Way way) {
+    if (there == ~0u) switch (by) {  // as in most sums
+        case 1:
+          return move_all<1>(lanes, way);
+        case 2:
+          return move_all<2>(lanes, way);
+        case 4:
+          return move_all<4>(lanes, way);
+        case 8:
+          return move_all<8>(lanes, way);
+        case 16:
+          return move_all<16>(lanes, way);
+      }
     T old[32];
     memcpy(old, lanes, sizeof old);
-    const auto all = [&](int step) __attribute__((always_inline)) {
-      if (there == ~0u)
-        for (int k = 0; k < 32; ++k) {
-          const int of = source(k, step);
-          lanes[k] = old[of < 0 || of > 31 ? k : of];
-        }
-      else
-        for (int k = 0; k < 32; ++k) {
-          const int of = source(k, step);
-          if (of >= 0 && of < 32 && (there >> of & 1)) lanes[k] = old[of];
-        }
-    };
-    switch (by) {  // as in most sums
-      case 1:
-        return all(1);
-      case 2:
-        return all(2);
-      case 4:
-        return all(4);
-      case 8:
-        return all(8);
-      case 16:
-        return all(16);
-      default:
-        return all(by);
+    for (int k = 0; k < 32; ++k) {
+      const int of = Way::source(k, by);
+      if (of >= 0 && of < 32 && (there >> of & 1)) lanes[k] = old[of];
     }
   }
   template <typename T>
   void move_xor(Type<T>, int first, Int by) {
-    move(from<std::decay_t<T>>(first), left->there(first), by, [](int k, int step) { return k ^ step; });
+    move(from<std::decay_t<T>>(first), left->there(first), by, MoveXor());
   }
   template <typename T>
   void move_down(Type<T>, int first, UInt by) {
-    move(from<std::decay_t<T>>(first), left->there(first), static_cast<int>(by),
-         [](int k, int step) { return k + step; });
+    move(from<std::decay_t<T>>(first), left->there(first), static_cast<int>(by), MoveDown());
   }
   template <typename T>
   void move_up(Type<T>, int first, UInt by) {
-    move(from<std::decay_t<T>>(first), left->there(first), static_cast<int>(by),
-         [](int k, int step) { return k - step; });
+    move(from<std::decay_t<T>>(first), left->there(first), static_cast<int>(by), MoveUp());
   }
   template <typename T>
   void move_at(Type<T>, int first, Int by) {
