@@ -9,8 +9,6 @@ import re
 import shutil
 from pathlib import Path
 
-from ..loading import cache
-
 # A layer or a module that was built: <name>-<key>.
 _ENTRY = re.compile(r"(.+)-[0-9a-f]{32}")
 # Parts of builds, and programs. What has another name is not ours: CUFFI_CACHE may be a folder with other things in it.
@@ -50,6 +48,8 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="cuffi cache")
     parser.add_argument("--clear", action="store_true", help="remove what no build is using")
     options = parser.parse_args(arguments)
+    from ..loading import cache  # which Windows cannot import
+
     place = cache.folder()
     sizes = {folder.name: size(folder) for folder in folders(place)}
     if options.clear:

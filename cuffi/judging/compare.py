@@ -166,10 +166,16 @@ def _told(said: dict, expected: list, given: list) -> list[tuple[str, str]]:
     return told
 
 
-def compared(reference: Path, results: Path) -> list[tuple[str, str]]:
-    """What is wrong with a candidate's results, and the drift of both against double."""
+def compared(reference: Path, results: Path, idle: Path | None = None) -> list[tuple[str, str]]:
+    """What is wrong with a candidate's results, and the drift of both against double.
+
+    Args:
+        idle: its results when no kernel ran. If they are right, too, no kernel has computed them.
+    """
     known = Reference(reference)
     model, drift, found = known.model(), "", dict[str, str]()
+    without: list[bool] = []  # are the results right without a kernel?
+    firsts: list[list] = []
     for number, (name, seed, inputs, optional) in enumerate(known.calls()):
         kept = copy.deepcopy(inputs)
         try:
@@ -186,12 +192,24 @@ def compared(reference: Path, results: Path) -> list[tuple[str, str]]:
             return [("different", str(error))]
         if optional and "refused" in said:
             continue
+        if number < len(SEEDS):
+            firsts.append(expected)
+            without.append(bool(idle) and _is_right(idle / f"{number}.pt", expected))
         for kind, text in _told(said, expected, inputs):
             found.setdefault(kind, f"{name}: {text}" if number else text)
         if "different" in found:
             return list(found.items())
         drift = drift or _drift(known, seed, kept, said["results"], expected)
+    if all(without) and difference(firsts[0], firsts[1]):  # a constant is right without anybody
+        found.setdefault("not-the-kernel", "its results are right if no kernel runs, too")
     return [*found.items(), *([("drift", drift)] if drift else [])]
+
+
+def _is_right(file: Path, expected: list) -> bool:
+    try:
+        return not difference(_read(file).get("results"), expected)
+    except (OSError, ValueError):
+        return False
 
 
 def _drift(known: Reference, seed: int, inputs: list, own: list, expected: list) -> str:
@@ -229,7 +247,7 @@ def main() -> int:
         write_inputs(*map(Path, sys.argv[2:4]))
         return 0
     if sys.argv[1] == "--compare":
-        return say(compared(*map(Path, sys.argv[2:4])))
+        return say(compared(*map(Path, sys.argv[2:])))
     from cuffi.judging import kept
     from cuffi.judging.limits import Limits
     from cuffi.judging.python import Script
@@ -240,8 +258,8 @@ def main() -> int:
         def write_inputs(self, to: Path, limits: Limits):
             write_inputs(reference, to)
 
-        def compared(self, results: Path, limits: Limits) -> list[tuple[str, str]]:
-            return compared(reference, results)
+        def compared(self, results: Path, limits: Limits, idle: Path | None = None) -> list[tuple[str, str]]:
+            return compared(reference, results, idle)
 
     candidate, reference = (Path(word).resolve() for word in sys.argv[1:3])
     with kept.of_a_run() as place:

@@ -7,6 +7,8 @@ process. What was built is used as long as no file of it has changed since.
 from __future__ import annotations
 
 import atexit
+import contextlib
+import fcntl
 import functools
 import json
 import os
@@ -46,6 +48,15 @@ def _of_this_process(path: Path, why: str) -> Path:
 def of_a_run() -> tempfile.TemporaryDirectory:
     """A folder for what one judgement builds."""
     return tempfile.TemporaryDirectory(prefix="run-", dir=folder())
+
+
+@contextlib.contextmanager
+def only_one(name: str):
+    """One process and thread at a time makes what has this name: the others wait, and find it."""
+    with open(folder() / f"{name}.lock", "w") as file:
+        with contextlib.suppress(OSError):  # the file system has no locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def is_whole(place: Path) -> bool:

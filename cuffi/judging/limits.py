@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
@@ -23,7 +23,8 @@ from . import contained
 
 OUTPUT_BYTES = 1 << 20
 OWN = "\x1eJUDGE"
-WATCH_SECONDS = 0.25  # between two looks at a run's processes
+WATCH_SECONDS = 0.25  # between two looks at how much of the machine is used
+LOOK_SECONDS = 2.0  # between two looks at a run's processes, unless the machine is used much more
 END_SECONDS = 10  # that ending them may take
 
 
@@ -145,21 +146,6 @@ def given(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if _GIVEN.fullmatch(name)}
 
 
-class Starts(Protocol):
-    """What starts a run: `words` are the program and its arguments. `rules`: of contained.py."""
-
-    def __call__(
-        self,
-        words: list[str],
-        environment: Mapping[str, str],
-        output: IO,
-        errors: IO,
-        within: Limits,
-        rules: int | None,
-        /,
-    ) -> Process: ...
-
-
 class Process(Protocol):
     """A run, as subprocess.Popen is one."""
 
@@ -169,6 +155,11 @@ class Process(Protocol):
     def wait(self, timeout: float | None = None) -> int: ...
     def terminate(self) -> None: ...
     def kill(self) -> None: ...
+
+
+# What starts a run: of a program with its arguments, its environment, files for what it writes, limits, and the rules
+# of contained.py.
+Starts = Callable[[list[str], Mapping[str, str], IO, IO, Limits, int | None], Process]
 
 
 def _program(
@@ -247,14 +238,20 @@ def _end_marked(mark: str):
 
 
 def _watched(process: Process, limits: Limits) -> str:
-    """Wait for the end of a process. Returns "", or the limit that it reached."""
-    end, looked, before = time.monotonic() + limits.seconds, time.monotonic(), _threads()
+    """Wait for the end of a process. Returns "", or the limit that it reached.
+
+    A look at all processes takes milliseconds. How many threads the machine has, and how much memory is free, is known
+    at once: a fork bomb shows there, and most of what takes too much memory.
+    """
+    end, looked, threads, free = time.monotonic() + limits.seconds, time.monotonic(), _threads(), _free()
     while (left := end - time.monotonic()) > 0 and not interrupted.is_set():
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(min(left, WATCH_SECONDS / 10))
             return ""
-        if time.monotonic() < looked + WATCH_SECONDS and _threads() < before + limits.processes:
-            continue
+        if _threads() < threads + limits.processes:
+            is_much = _free() + (limits.megabytes << 19) < free
+            if time.monotonic() < looked + (WATCH_SECONDS if is_much else LOOK_SECONDS):
+                continue
         looked = time.monotonic()
         processes, size = _used(process.pid)
         if processes > limits.processes:
@@ -265,8 +262,14 @@ def _watched(process: Process, limits: Limits) -> str:
 
 
 def _threads() -> int:
-    """How many threads the machine has: a fork bomb shows there at once."""
+    """How many threads the machine has."""
     return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
+
+
+def _free() -> int:
+    """The bytes of memory that the machine has left."""
+    found = re.search(r"MemAvailable:\s+(\d+)", Path("/proc/meminfo").read_text())
+    return 1024 * int(found[1]) if found else 0
 
 
 def _parents() -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""Judge many: a pool of resident judges, each a process of its own.
+"""Judge many: a pool of resident judges, each a process of its own, here or on other machines (ray.py).
 
 A judge that ends, or gives no answer in time, is lost: its candidate is given to another one, and not for ever. Answers
 come in the order of the requests, and are written to a file as they come, so that a pool that was killed goes on where
@@ -14,9 +14,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Protocol
 
 TRIES = 2  # of one candidate, if its judges are lost
 AHEAD = 4  # requests that wait for each judge: no more are read from the caller
@@ -24,6 +25,13 @@ AHEAD = 4  # requests that wait for each judge: no more are read from the caller
 
 class Lost(Exception):
     """A judge has ended, or gave no answer in time."""
+
+
+class AnyJudge(Protocol):
+    """What answers one request at a time."""
+
+    def ask(self, request: dict, seconds: float, /) -> dict: ...
+    def end(self) -> None: ...
 
 
 class Judge:
@@ -73,17 +81,17 @@ class Judge:
 class Pool:
     """So many judges."""
 
-    def __init__(self, jobs: int, options: Iterable[str] = (), seconds: float = 600):
-        self.jobs, self.options, self.seconds = jobs, list(options), seconds
+    def __init__(self, jobs: int, starts: Callable[[], AnyJudge], seconds: float = 600):
+        self.jobs, self.starts, self.seconds = jobs, starts, seconds
         self._own = threading.local()
-        self._judges: list[Judge] = []
+        self._judges: list[AnyJudge] = []
         self._is_over = False
 
-    def _judge(self) -> Judge:
+    def _judge(self) -> AnyJudge:
         """This thread's own."""
         judge = getattr(self._own, "judge", None)
         if judge is None:
-            judge = self._own.judge = Judge(self.options)
+            judge = self._own.judge = self.starts()
             self._judges.append(judge)
         return judge
 
@@ -135,6 +143,7 @@ def judge_all(
     to: Path | None = None,
     options: Iterable[str] = (),
     seconds: float = 600,
+    starts: Callable[[list[str]], AnyJudge] = Judge,
 ) -> Generator[dict]:
     """Judge each request once.
 
@@ -144,13 +153,14 @@ def judge_all(
         to: a file that gets each answer as a line. Requests whose answer it has are not judged again.
         options: of the command, such as --seconds=5.
         seconds: after which a judge without an answer is lost.
+        starts: makes a judge with these options.
 
     Yields:
         The answers of this call, in order.
     """
-    done = _done(to) if to else set()
+    done, words = _done(to) if to else set(), list(options)
     left = (request for request in requests if "id" not in request or request["id"] not in done)
-    for said in Pool(jobs, options, seconds).answers(left):
+    for said in Pool(jobs, lambda: starts(words), seconds).answers(left):
         if to:
             with open(to, "a") as file:
                 file.write(json.dumps(said) + "\n")

@@ -23,7 +23,7 @@ from .limits import Limits, Ran, run
 from .promises import Refused
 from .rewriters import HostRewriter, Unit, cxx, decided, read, rewrite_unit
 
-# races: the finder, unoptimised, because an optimiser removes accesses whose value nobody uses.
+# Unoptimised, because an optimiser removes accesses whose value nobody uses, and takes longer than most runs.
 MODES = {
     "races": [
         *("-O0", "-gdwarf-4", "-g1", "-fsanitize=thread", "--param=tsan-distinguish-volatile=1"),
@@ -31,12 +31,12 @@ MODES = {
     ],
     # Not what a GPU defines: signed overflow wraps, and a copy of no bytes may be from nowhere.
     "memory": [
-        *("-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
+        *("-O0", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
         "-fno-sanitize=signed-integer-overflow,shift-base,nonnull-attribute",
     ],
     "plain": ["-O2", "-g1"],
 }
-OF_COMPILER = {"-fsanitize=thread", "-O0", "-O1"}  # for kernels, and not for the launcher
+OF_COMPILER = {"-fsanitize=thread", "-O0"}  # for kernels, and not for the launcher
 UNBOUNDED = "the bounds of arrays: without a main() nobody knows their sizes"
 STDIN = re.compile(
     r"\bstdin\b|\bscanf\s*\(|\bcin\b|\bgetchar\s*\(|\bSTDIN_FILENO\b"
@@ -309,16 +309,23 @@ def prepared_name(mode: str) -> str:
 
 def prepared(mode: str) -> tuple[Path, Path]:
     """The precompiled headers and the launcher of a mode, made once for this version of the toolkit."""
-    root, folder = toolkit.root(), kept.folder() / prepared_name(mode)
+    folder = kept.folder() / prepared_name(mode)
     header, launcher = folder / "judge.h", folder / "launch.o"
     if not kept.is_whole(folder):
-        private.make_private(folder)
-        header.write_text(f'#include "{root}/src/host/judge.h"\n')
-        here = f".{os.getpid()}"  # another process may make the same
-        call([*compiler(), *flags(mode), "-x", "c++-header", header, "-o", f"{header}.gch{here}"])
-        os.replace(f"{header}.gch{here}", f"{header}.gch")
-        own = [word for word in flags(mode) if word not in OF_COMPILER]
-        call([*compiler(), *own, "-O2", "-c", root / "src/host/host_launch.cpp", "-o", f"{launcher}{here}"])
-        os.replace(f"{launcher}{here}", launcher)
-        kept.complete(folder, [header.name, f"{header.name}.gch", launcher.name])
+        with kept.only_one(folder.name):
+            if not kept.is_whole(folder):
+                _prepare(mode, folder, header, launcher)
     return header, launcher
+
+
+def _prepare(mode: str, folder: Path, header: Path, launcher: Path):
+    private.make_private(folder)
+    header.write_text(f'#include "{toolkit.root()}/src/host/judge.h"\n')
+    here = f".{os.getpid()}"  # another process may have no locks
+    call([*compiler(), *flags(mode), "-x", "c++-header", header, "-o", f"{header}.gch{here}"])
+    os.replace(f"{header}.gch{here}", f"{header}.gch")
+    own = [word for word in flags(mode) if word not in OF_COMPILER]
+    source = toolkit.root() / "src/host/host_launch.cpp"
+    call([*compiler(), *own, "-O2", "-c", source, "-o", f"{launcher}{here}"])
+    os.replace(f"{launcher}{here}", launcher)
+    kept.complete(folder, [header.name, f"{header.name}.gch", launcher.name])

@@ -12,10 +12,11 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..loading import private
+from ..loading import private, toolkit
 from . import kept
 from .findings import Finding, of_run
 from .limits import OWN, SANITIZERS, Limits, Ran, given, run
@@ -61,10 +62,20 @@ class Script:
         self.reference, self.arguments = reference, arguments
         self.drift = ""
         self._results: tuple[Path, Limits] | None = None
+        self._has_finder = False
         self._writing = threading.Lock()
 
     def run(self, mode: str, folder: Path, limits: Limits, **settings) -> Ran:
         """Run it in a mode; and "plain" is without checks."""
+        self._has_finder |= mode == "races"
+        ran, results = self._run(mode, folder, limits, settings)
+        if results and mode != "races":  # those may still run when the others' results are compared
+            self._results = (results, limits)
+        return ran
+
+    def _run(self, mode: str, folder: Path, limits: Limits, settings: dict) -> tuple[Ran, Path | None]:
+        """And where it has left its results."""
+        results = None
         words, changes = [str(self.file), "--", *self.arguments], [self._cache(mode)]
         if self.reference:
             inputs, results = (
@@ -72,11 +83,10 @@ class Script:
                 Path(tempfile.mkdtemp(prefix="results-", dir=folder)),
             )
             words, changes = [str(self.file), str(inputs), str(results)], [*changes, results]
-            if mode != "races":  # those may still run when the others' results are compared
-                self._results = (results, limits)
-        settings |= environment(mode) | {"CUFFI_CACHE": str(changes[0])}
+        settings = settings | environment(mode) | {"CUFFI_CACHE": str(changes[0])}
         within = replace(limits, seconds=limits.seconds + BUILDING)
-        return run(CANDIDATE, words, within, folder, tuple(changes), worker_of(mode).start, **settings)
+        starts = worker_of(mode).start
+        return run(CANDIDATE, words, within, folder, tuple(changes), starts, **settings), results
 
     def _inputs(self, folder: Path, limits: Limits) -> Path:
         """What the reference gives to both models, written once."""
@@ -93,15 +103,17 @@ class Script:
         if done.status:
             raise NotBuilt("incomplete", [f"{self.reference}: {_last(done)}"])
 
-    def compared(self, results: Path, limits: Limits) -> list[tuple[str, str]]:
-        """What the reference's process says of these results: words and texts."""
-        done = self._compares("--compare", results, limits)
+    def compared(self, results: Path, limits: Limits, idle: Path | None = None) -> list[tuple[str, str]]:
+        """What the reference's process says of these results, and of those without kernels: words and texts."""
+        done = self._compares("--compare", results, limits, more=[str(idle)] if idle else [])
         if f"{OWN} compared" not in done.errors:
             return [("incomplete", f"{self.reference}: {_last(done)}")]
         return SAID.findall(done.errors)
 
-    def _compares(self, what: str, place: Path, limits: Limits, changes: tuple[Path, ...] = ()) -> Ran:
-        words = [what, str(self.reference), str(place)]
+    def _compares(
+        self, what: str, place: Path, limits: Limits, changes: tuple[Path, ...] = (), more: Sequence[str] = ()
+    ) -> Ran:
+        words = [what, str(self.reference), str(place), *more]
         within = replace(limits, seconds=limits.seconds + BUILDING)
         starts = worker_of("plain").start
         return run(COMPARE, words, within, place.parent, changes, starts, **environment("plain"))
@@ -143,7 +155,11 @@ class Script:
     def _compared(self) -> list[Finding]:
         if not self.reference or not self._results:
             return []
-        told = self.compared(*self._results)
+        results, limits = self._results
+        idle = None
+        if self._has_finder:  # whose launcher can do without kernels
+            idle = self._run("races", results.parent, limits, {"CAFFE_JUDGE_IDLE": "1"})[1]
+        told = self.compared(results, limits, idle)
         self.drift = next((text for kind, text in told if kind == "drift"), "")
         return [Finding(MEANT[kind], text) for kind, text in told if kind in MEANT]
 
@@ -208,13 +224,11 @@ def _copied(cache: Path, to: Path):
             (made / part.name).symlink_to(part) if part.is_dir() else shutil.copy2(part, made / part.name)
 
 
-_FIRST = threading.Lock()
-
-
 def _first_cache(mode: str) -> Path:
     """A folder with a cache that has what each file needs, made once for this version of the toolkit."""
-    made = kept.folder() / f"python-{prepared_name(mode)}-{sys.version_info[1]}"
-    with _FIRST:
+    version = f"{toolkit.digest().hex()[:16]}-{sys.version_info[1]}"
+    made = kept.folder() / f"python-{prepared_name(mode)}-{version}"
+    with kept.only_one(made.name):
         if not kept.is_whole(made):
             private.removed(made)
             cache = private.make_private(private.make_private(made) / "cache")

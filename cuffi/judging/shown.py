@@ -36,10 +36,11 @@ def for_github(said: dict) -> str:
     """The findings as GitHub's workflow commands, which mark lines of a change."""
     lines = []
     for one in said["findings"]:
-        file, _, line = one["place"].rpartition(":")
+        named, _, line = one["place"].rpartition(":")
+        file = named or said["files"][0]
         with contextlib.suppress(ValueError):
             file = str(Path(file).relative_to(Path.cwd()))
-        where = f"file={file},line={line}," if file else f"file={said['files'][0]},"
+        where = f"file={file},line={line}," if named else f"file={file},"
         text = one["text"].replace("%", "%25").replace("\n", "%0A")
         level = "error" if said["status"] == 1 and not one["is_warning"] else "warning"
         lines.append(f"::{level} {where}title=cuffi judge: {one['kind']}::{text}")

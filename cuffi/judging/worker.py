@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -36,6 +37,7 @@ PREPARED = (
     "cuffi.old_torch.cpp_extension",
     "cuffi.old_torch.on_processor",
 )
+_LIBC = ctypes.CDLL(None)
 LOOK_SECONDS = 0.2  # between two looks for runs that have ended
 
 
@@ -197,6 +199,8 @@ def _reaped(runs: set[int]):
 
 def run(asked: dict):
     """Call the module's main(), as a Python of its own would, and end."""
+    # C calls the last function first, so this one ends the process before torch's, which write to all of its memory.
+    _LIBC.on_exit(_LIBC._exit, None)
     os.environ.clear()
     os.environ.update(asked["environment"])
     os.chdir(asked["here"])
@@ -218,7 +222,7 @@ def run(asked: dict):
 
 
 def _end(status: int):
-    """End as Python does, but leave its memory as it is: what else runs at the end is C's."""
+    """End as Python does, but leave its memory as it is: C calls the functions for the end that came after `run`."""
     import atexit
 
     threading._shutdown()  # ty: ignore[missing-attribute]
@@ -226,13 +230,15 @@ def _end(status: int):
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
-    ctypes.CDLL(None).exit(status)
+    _LIBC.fflush(None)
+    _LIBC.exit(status)
 
 
 def prepare():
     """Import what each run needs. None of it may read settings, which are those of a run."""
     for name in PREPARED:
         importlib.import_module(name)
+    gc.freeze()  # a collection in a fork would write to all of it
 
 
 def main():

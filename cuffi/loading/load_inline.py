@@ -186,7 +186,8 @@ class _Inline:
                 return by_make, by_make.built()
             if isinstance(why, CaffeBuildError):
                 raise
-            raise CaffeBuildError(f"{self.name}: NVRTC cannot build it: {why}. nvcc can") from None
+            host = '; backends="host" builds it for the processor' if backends is None else ""
+            raise CaffeBuildError(f"{self.name}: NVRTC cannot build it: {why}. nvcc can{host}") from None
 
     def _by_nvrtc(self, arch, backends) -> Recipe:
         """The recipe of kernels by NVRTC, and of the host's library by make if it is asked for."""

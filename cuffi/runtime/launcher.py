@@ -131,6 +131,7 @@ class Launcher:
         self.indices = signature.get("indices", {})
         self.elements = signature.get("elements", {})
         self.geometry = tuple(signature.get("geometry", ()))
+        self.launched = signature.get("launched", {})
         # `int dtype` is the dtype of the `void *` arguments. `int weight_dtype` is that of `weight` and `weight_diff`,
         # which may differ from it.
         names = {n.removesuffix("_diff") for _, n in self.parameters}
@@ -328,7 +329,8 @@ class Launcher:
     def _counted(self, arguments: tuple, named: dict) -> tuple:
         """An argument for each parameter that is passed."""
         try:
-            arguments = in_order(tuple(name for _, name in self.passed), arguments, named, self.geometry)
+            names = tuple(name for _, name in self.passed)
+            arguments = in_order(names, arguments, named, self.geometry, self.launched)
         except CaffeTypeError as error:
             raise CaffeTypeError(f"{self.checks.name}: {self.function}: {error}") from None
         if len(arguments) != len(self.passed):

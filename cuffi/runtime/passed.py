@@ -14,8 +14,16 @@ from ..base.errors import CaffeTypeError
 AXES = "xyzw"
 
 
-def in_order(names: tuple[str, ...], arguments: tuple, named: dict, geometry: tuple[str, ...] = ()) -> tuple:
+def in_order(
+    names: tuple[str, ...],
+    arguments: tuple,
+    named: dict,
+    geometry: tuple[str, ...] = (),
+    launched: dict | None = None,
+) -> tuple:
     """One value for each name, as far as the call has them. `geometry` are the names of grid and block.
+
+    `launched` are those that the file's own launch has in numbers: a call may repeat them.
 
     A kernel's float3 is three numbers of its launcher, which may be passed as one tuple. A struct is a number or a
     pointer for each of its fields, which may be passed as one dict, by the fields' names; a struct in it, too.
@@ -34,6 +42,8 @@ def in_order(names: tuple[str, ...], arguments: tuple, named: dict, geometry: tu
     if not named:
         return tuple(values)
     named = _with_geometry(names, len(values), named, geometry)
+    for what, sizes in (launched or {}).items():
+        named = _without_repeated(what, sizes, names, named)
     for name in named:
         if name not in names:
             raise CaffeTypeError(f"no argument is called {name!r}: there are {', '.join(names)}")
@@ -69,6 +79,22 @@ def _with_geometry(names: tuple[str, ...], given: int, named: dict, geometry: tu
             named[own[axis]] = size
         further = [own[axis] for axis in "yz" if axis in own]
         named |= {name: 1 for name in further if name not in named and name not in placed}
+    return named
+
+
+def _without_repeated(what: str, sizes: list[int], names: tuple[str, ...], named: dict) -> dict:
+    """The named arguments without a grid, a block or bytes of shared memory that the file's own launch has, too."""
+    named = dict(named)
+    if what == "shared_bytes":
+        pairs = [(what, named.pop(what), sizes[0])] if what in named and what not in names else []
+    else:
+        given = _sizes(what, {*names}, named)
+        pairs = [(f"{what}_{axis}", size, sizes["xyz".index(axis)]) for axis, size in given.items()]
+    for name, size, own in pairs:
+        if size != own:
+            raise CaffeTypeError(
+                f"{name}: {size!r}, but the file launches this kernel with {own}: leave it out"
+            )
     return named
 
 

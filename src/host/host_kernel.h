@@ -36,6 +36,8 @@ thread_local cudaError_t pending_error = cudaSuccess;
 const bool backwards = RaceFinder::kOn && getenv("CAFFE_RACES_BACKWARDS");
 // Others, only if threads and blocks change at atomic operations: the first ones of each launch.
 const bool changing = RaceFinder::kOn && getenv("CAFFE_RACES_CHANGING");
+// For the judge: what does a program give if no kernel runs?
+const bool idle = RaceFinder::kOn && getenv("CAFFE_JUDGE_IDLE");
 constexpr int kChanges = 2000;
 std::atomic<int> changes_left{0};
 

@@ -218,7 +218,7 @@ void launch(Kernel& kernel, size_t body_bytes, const Run& run) {
   const int64_t threads = int64_t(block.x) * block.y * block.z;
   race_finder.begin_launch(kernel.name, threads, kernel.body, body_bytes, kernel.launch.caller);
   changes_left = kChanges;
-  run(grid, int64_t(grid.x) * grid.y * grid.z, threads);
+  if (!idle) run(grid, int64_t(grid.x) * grid.y * grid.z, threads);
 }
 
 }  // namespace

@@ -131,6 +131,32 @@ def test_a_right_one_may_refuse_other_sizes(tmp_path):
     assert "different" not in found and "of Model, from Model in double" in found["drift"]
 
 
+@pytest.mark.parametrize(
+    ("reference", "idle", "is_told"),
+    [
+        (REFERENCE, lambda x: x * 2, True),
+        (REFERENCE, lambda x: torch.full_like(x, torch.nan), False),
+        (REFERENCE, None, False),  # it ended without results
+        (REFERENCE.replace("x * 2", "x * 0"), lambda x: x * 0, False),  # right without anybody
+    ],
+)
+def test_who_is_right_without_kernels_is_told(reference, idle, is_told, tmp_path):
+    (tmp_path / "ref.py").write_text(reference)
+    inputs, results, without = (tmp_path / name for name in ("inputs", "results", "idle"))
+    for folder in (inputs, results, without):
+        folder.mkdir()
+    write_inputs(tmp_path / "ref.py", inputs)
+    model = Reference(tmp_path / "ref.py").model()
+    for number in range(6):
+        given = torch.load(inputs / f"{number}.pt")["inputs"]
+        for folder, computes in ((results, model), (without, idle)):
+            if computes:
+                torch.save({"results": [computes(*given)], "inputs": given}, folder / f"{number}.pt")
+    found = dict(compared(tmp_path / "ref.py", results, without))
+    assert ("not-the-kernel" in found) == is_told and "different" not in found
+    assert "not-the-kernel" not in dict(compared(tmp_path / "ref.py", results))
+
+
 def test_who_ends_early_is_not_compared(tmp_path):
     assert told("import os\nos._exit(0)\n", tmp_path) == [("early", "ended before its results were compared")]
 
@@ -158,6 +184,8 @@ def test_what_torch_computes_is_known_by_its_values():
         shown = x.view(5)
     assert watch.computer_of(made, [x]) == "exp" and watch.computer_of(copied, [x]) == "sin"
     assert watch.computer_of(shown, [x]) == watch.computer_of(torch.randn(5), [x]) == ""
+    made *= 1 + 1e-7  # as a kernel that hides it
+    assert watch.computer_of(made, [x]) == "exp"
     made += 1  # as a kernel that changes it in place
     assert watch.computer_of(made, [x]) == ""
 

@@ -1,6 +1,8 @@
 """What the judge keeps is its user's alone, and made anew if somebody has changed it."""
 
 import os
+import threading
+import time
 
 import pytest
 
@@ -50,3 +52,23 @@ def test_what_was_changed_is_not_whole(tmp_path):
     assert not kept.is_whole(tmp_path)
     (tmp_path / "complete").write_text("{}")
     assert not kept.is_whole(tmp_path)
+
+
+def test_one_at_a_time_makes_what_has_a_name(cache):
+    """Threads here; processes are held by the same lock."""
+    inside, most = [], []
+
+    def makes():
+        with kept.only_one("x"):
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(0.02)
+            inside.pop()
+
+    threads = [threading.Thread(target=makes) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    with kept.only_one("y"):  # another name waits for nobody
+        for thread in threads:
+            thread.join(20)
+    assert most == [1] * 5

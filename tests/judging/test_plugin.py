@@ -105,7 +105,11 @@ def test_the_action_takes_any_name_and_follows_headers(repository):
         ["bash", script], cwd=repository, capture_output=True, text=True,
         env=around(BASE="HEAD~1", FILES="", GITHUB_STEP_SUMMARY=str(summary), SARIF=str(repository)),
     )  # fmt: skip
-    judged = [line.partition(": ")[0] for line in done.stdout.splitlines() if line.startswith("/")]
+    judged = [
+        line.partition(": ")[0]
+        for line in done.stdout.splitlines()
+        if ".cu: " in line and line[0] not in " :"
+    ]
     assert {name.rpartition("/")[2] for name in judged} == {"user.cu", "k\u00e4r nel.cu"}, (
         done.stdout + done.stderr
     )

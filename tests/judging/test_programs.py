@@ -83,7 +83,8 @@ int main() {
 
 def test_threads_that_go_on_do_not_wait_for_each_other(tmp_path, monkeypatch):
     """They use atomic operations as if they spun, for ten times as long as threads may, and their barriers open."""
-    launcher = shutil.copytree(ROOT / "src/host", tmp_path / "host")
+    launcher = shutil.copytree(ROOT / "src/host", tmp_path / "src/host")
+    shutil.copytree(ROOT / "src/edge", tmp_path / "src/edge")
     limits = launcher / "host_kernel.h"
     sooner = limits.read_text().replace("kLostAfter = 60;", "kLostAfter = 0.02;")
     assert sooner != limits.read_text()

@@ -69,6 +69,17 @@ def test_one_worker_and_a_process_for_each_run(again, tmp_path):
     assert ran(again, "import json; print(json.dumps(1))", tmp_path).output == "1\n" and again.worker is first
 
 
+def test_of_the_functions_for_the_end_only_the_runs_own_are_called(again, tmp_path):
+    """The others are torch's, and write to all of its memory."""
+    end = "import ctypes; f = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p)(lambda *_: os.write(1, {!r})); "
+    end += "run = sys.modules.setdefault('kept', []); run.append(f); ctypes.CDLL(None).on_exit(f, None)"
+    (tmp_path / "start.py").write_text(
+        f"import os, sys\n{end.format(b'earlier')}\n{(tmp_path / 'start.py').read_text()}"
+    )
+    done = ran(again, end.format(b"later"), tmp_path)
+    assert (done.status, done.output) == (0, "later")
+
+
 def test_limits(again, tmp_path):
     began = time.time()
     assert ran(again, "time.sleep(60)", tmp_path, seconds=1).stopped == "time" and time.time() - began < 20

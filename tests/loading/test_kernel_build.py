@@ -23,6 +23,7 @@ needs_nvrtc = pytest.mark.skipif(not nvrtc.candidates(), reason="needs NVRTC")
 @pytest.fixture(autouse=True)
 def _without_nvcc(monkeypatch):
     monkeypatch.setenv("NVCC", "")
+    monkeypatch.delenv("CUFFI_CUDA", raising=False)
 
 
 def build(name: str, text: str, **more):

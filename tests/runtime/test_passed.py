@@ -95,6 +95,33 @@ def test_grid_and_block_that_are_wrong(launcher, named, why):
         in_order(names, (0,), named, geometry)
 
 
+@pytest.mark.parametrize(
+    "named",
+    [dict(block=64), dict(block_x=64), dict(block_x=64, block_y=1, block_z=1), dict(block=(64, 1)), {}],
+)
+def test_the_file_s_own_block_may_be_repeated(named):
+    assert in_order(("y", "grid"), (0,), dict(grid=3) | named, ("grid",), {"block": [64, 1, 1]}) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("named", "why"), [(dict(block=32), "block_x: 32, but"), (dict(block_y=2), "block_y: 2, but")]
+)
+def test_another_block_than_the_file_s_own(named, why):
+    with pytest.raises(CaffeTypeError, match=f"{why} the file launches this kernel with"):
+        in_order(("y", "grid"), (0,), dict(grid=3) | named, ("grid",), {"block": [64, 1, 1]})
+
+
+def test_the_file_s_own_shared_memory_may_be_repeated():
+    launched = {"shared_bytes": [256, 1, 1]}
+    assert in_order(("y",), (0,), dict(shared_bytes=256), (), launched) == (0,)
+    with pytest.raises(CaffeTypeError, match="shared_bytes: 128, but the file launches this kernel with 256"):
+        in_order(("y",), (0,), dict(shared_bytes=128), (), launched)
+
+
+def test_a_kernel_s_own_parameter_is_no_block():
+    assert in_order(("y", "block"), (0,), dict(block=7), (), {"block": [64, 1, 1]}) == (0, 7)
+
+
 def test_without_the_launcher_s_word_no_name_is_left_out():
     """A kernel may have a grid_y of its own: only the declaration tells."""
     with pytest.raises(CaffeTypeError, match="grid_y, grid_z: missing"):

@@ -60,15 +60,17 @@ def cache(session_cache, tree_core, monkeypatch) -> Path:
     """The session's cache, and the host backend alone unless a test says otherwise."""
     monkeypatch.setenv("CUFFI_CACHE", str(session_cache))
     monkeypatch.setenv("NVCC", "")
+    monkeypatch.setenv("CUFFI_CUDA", "nvcc")
     return session_cache
 
 
 @pytest.fixture
 def own_cache(tree_core, tmp_path, monkeypatch) -> Path:
-    """A cache of the test's own."""
+    """A cache of the test's own. NVRTC builds nothing unless a test says otherwise."""
     folder = tmp_path / "cuffi"
     folder.mkdir(mode=0o700)
     monkeypatch.setenv("CUFFI_CACHE", str(folder))
+    monkeypatch.setenv("CUFFI_CUDA", "nvcc")
     return folder
 
 

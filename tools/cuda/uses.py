@@ -257,6 +257,8 @@ class Uses:
             return [] if self.names.is_plain(self.of(field("type")), self.templates) else [None]
         if kind == "init_declarator":
             return [] if self._begins_plainly(parent) else [None]
+        while parent.type == "initializer_list" and parent.parent.type == "initializer_list":
+            parent = parent.parent
         if kind == "initializer_list" and parent.parent.type == "init_declarator":
             return [] if self._begins_plainly(parent.parent) else [None]
         if kind == "argument_list" and parent.parent.type == "call_expression":

@@ -80,6 +80,8 @@ ELEMENTS = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*(b?float16|complex64|complex1
 ONE_OF = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*one of (\w+(?:, \w+)*)")
 # Names of numbers: the grid and the block.
 GEOMETRY = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*of the launch\b")
+# The grid, the block or the bytes of shared memory that the file's own launch has, in numbers.
+OF_THE_FILE = re.compile(r"\b(grid|block|shared_bytes): (\d+(?:, \d+)*) by the file's launch\b")
 # In a sentence: it does not allow NULL.
 NOT_NULL = re.compile(r"\b(not|never)\b\s+(be\s+)?NULL")
 COMMENT_OR_NAME = re.compile(r"(?:^[ \t]*//[^\n]*\n?)+|/\*.*?\*/|\b(\w+)\s*\(", re.M | re.S)
@@ -98,9 +100,11 @@ def add_comments(text: str, functions: dict[str, dict]) -> None:
     "indices": {tensor: dtype}, from `label, other: int32 or int64`. They have one dtype, which C gets as
     `int label_dtype`.
     "geometry": the grid and the block, from `grid, block_x, block_y, block_z: of the launch`, for the next function.
+    "launched": {"block": [16, 16, 1]}, from `block: 16, 16 by the file's launch`, for the next function.
     """
     extents_of, null, alignments, elements, indices = {}, set(), {}, {}, {}
     geometry: set[str] = set()
+    launched: dict[str, list[int]] = {}
     for match in COMMENT_OR_NAME.finditer(text):
         if (name := match[1]) is None:
             comment = re.sub(r"^[ \t]*//|^/\*|\*/$", " ", match[0], flags=re.M)
@@ -118,6 +122,8 @@ def add_comments(text: str, functions: dict[str, dict]) -> None:
                 indices |= dict.fromkeys([first, *others], f"{first}_dtype")
             for names in GEOMETRY.findall(comment):
                 geometry |= set(names.replace(" ", "").split(","))
+            for what, sizes in OF_THE_FILE.findall(comment):
+                launched[what] = [*map(int, sizes.split(", ")), 1, 1][:3]
             for sentence in re.split(r"\.\s", comment):
                 if "NULL" in sentence and not NOT_NULL.search(sentence):
                     null |= set(re.findall(r"\w+", sentence))
@@ -139,7 +145,8 @@ def add_comments(text: str, functions: dict[str, dict]) -> None:
             }
             functions[name]["elements"] = {n: elements[n] for n in tensors if n in elements}
             functions[name]["geometry"] = [n for t, n in parameters if t == "int" and n in geometry]
-            alignments, elements, geometry = {}, {}, set()
+            functions[name]["launched"] = launched
+            alignments, elements, geometry, launched = {}, {}, set(), {}
 
 
 def is_integer(kind: str) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import re
 import textwrap
 from dataclasses import dataclass, field
 
 from ..cuda.analysis import Kernel
+from .structs import SIZES
 
 WIDTH = 110
 CHECKED_INT = """
@@ -37,6 +40,10 @@ static Type checked_number(double number, const char* name) {
   throw caffe::Error("%s: %f is no number of the tensors' type", name, number);
 }
 """
+
+
+class NoLauncher(Exception):
+    """Why there can be no launcher for a kernel."""
 
 
 @dataclass
@@ -102,6 +109,8 @@ class KernelLauncher:
         comments += [f"// {a.name}: {a.element}\n" for a in self.arguments if a.element]
         comments += [f"// {', '.join(tensors)}: int32 or int64\n" for tensors in self.indices.values()]
         comments += [f"// {', '.join(self.geometry)}: of the launch\n"] * bool(self.geometry)
+        sizes = {"grid": _sizes(self.grid), "block": _sizes(self.block), "shared_bytes": _bytes(self.shared)}
+        comments += [f"// {what}: {own} by the file's launch\n" for what, own in sizes.items() if own]
         return "".join(comments) + filled(f"int {self.name}(", parameters, ");")
 
     def definition(self) -> str:
@@ -149,6 +158,19 @@ class KernelLauncher:
             body = ["  switch (dtype) {", *cases, f'    CAFFE_DISPATCH_OTHERWISE_(dtype, "{known}");', "  }"]
         status = f"cuffi::launch_status(__FILE__, {self.line})" if self.line else "CAFFE_LAUNCH_STATUS()"
         return "\n".join([*lines, *self.prologue, *body, f"  return {status};", "}"])
+
+
+def _sizes(geometry: str) -> str:
+    """ "16, 16" of `dim3(16, 16)`; "" of what is no number."""
+    match = re.fullmatch(r"(?:dim3\()?(\d+(?:, \d+){0,2})\)?", geometry)
+    return match[1] if match else ""
+
+
+def _bytes(shared: str) -> str:
+    """ "256" of `64 * sizeof(float)`; "" of 0, and of what is no product of numbers."""
+    text = re.sub(r"sizeof\((\w+)\)", lambda match: str(SIZES.get(match[1], match[0])), shared)
+    factors = text.split(" * ")
+    return str(math.prod(map(int, factors))) if shared != "0" and all(map(str.isdecimal, factors)) else ""
 
 
 def definitions(launchers: list[KernelLauncher]) -> list[str]:

@@ -216,11 +216,11 @@ struct Wide<s32> {
 };
 template <>
 struct Wide<u64> {
-  using type = unsigned __int128;
+  using type = b128;
 };
 template <>
 struct Wide<s64> {
-  using type = __int128;
+  using type = s128;
 };
 template <typename T>
 __forceinline__ typename Wide<T>::type mul_wide(T a, T b) {
@@ -330,8 +330,7 @@ inline __thread u32 carry;
 template <typename T>
 __forceinline__ T add_carry(T a, T b, bool reads, bool writes) {
   using U = std::make_unsigned_t<T>;
-  const unsigned __int128 sum =
-      static_cast<unsigned __int128>(static_cast<U>(a)) + static_cast<U>(b) + (reads ? carry : 0);
+  const b128 sum = static_cast<b128>(static_cast<U>(a)) + static_cast<U>(b) + (reads ? carry : 0);
   if (writes) carry = static_cast<u32>(sum >> (8 * sizeof(T))) & 1;
   return static_cast<T>(sum);
 }
@@ -339,8 +338,8 @@ template <typename T>
 __forceinline__ T sub_carry(T a, T b, bool reads, bool writes) {
   using U = std::make_unsigned_t<T>;
   // On a GPU the flag is that of a + ~b + 1, so it is 1 without a borrow. One sees it if addc reads what sub.cc wrote.
-  const unsigned __int128 sum = static_cast<unsigned __int128>(static_cast<U>(a)) +
-                                static_cast<U>(~static_cast<U>(b)) + (reads ? carry : 1);
+  const b128 sum =
+      static_cast<b128>(static_cast<U>(a)) + static_cast<U>(~static_cast<U>(b)) + (reads ? carry : 1);
   if (writes) carry = static_cast<u32>(sum >> (8 * sizeof(T))) & 1;
   return static_cast<T>(sum);
 }

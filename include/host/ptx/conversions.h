@@ -102,8 +102,8 @@ __forceinline__ To cvt(int flags, From from) {
   } else {
     if (flags & kSat) {
       using L = std::numeric_limits<To>;
-      const __int128 x = from;
-      return static_cast<To>(x > L::max() ? __int128(L::max()) : x < L::min() ? __int128(L::min()) : x);
+      const s128 x = from;
+      return static_cast<To>(x > L::max() ? s128(L::max()) : x < L::min() ? s128(L::min()) : x);
     }
     return static_cast<To>(from);
   }

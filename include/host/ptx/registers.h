@@ -19,7 +19,9 @@ using u32 = uint32_t;
 using s32 = int32_t;
 using u64 = uint64_t;
 using s64 = int64_t;
-using b128 = unsigned __int128;
+// No standard C++, so a compiler that is told to be strict takes them only behind __extension__.
+__extension__ typedef __int128 s128;
+__extension__ typedef unsigned __int128 b128;
 using f32 = float;
 using f64 = double;
 using cuffi::types::half_detail::bit_cast;

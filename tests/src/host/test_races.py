@@ -132,7 +132,18 @@ def test_the_ends_of_memory(tmp_path):
     program = tmp_path / "races_test"
     compiler = shlex.split(os.environ.get("CXX", "g++"))
     subprocess.run(
-        [*compiler, "-std=c++17", "-Isrc/host", "tests/fixtures/host/races_test.cpp", "-ldl", "-o", program],
+        [
+            *compiler,
+            "-std=c++17",
+            "-Isrc/host",
+            "-Iinclude",
+            "-Iinclude/host",
+            "-DCAFFE_HOST_BACKEND",
+            "tests/fixtures/host/races_test.cpp",
+            "-ldl",
+            "-o",
+            program,
+        ],
         check=True,
     )
     done = subprocess.run([program], capture_output=True, text=True, env={}, check=True)
