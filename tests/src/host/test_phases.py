@@ -198,6 +198,38 @@ def test_dynamic_shared_memory_is_looked_after(phases):
         launch(phases, "beyond", torch.zeros(4, dtype=torch.int32), shared=(16,))
 
 
+BELOW = """
+__global__ void below(int* y, int n, int m) {
+  __shared__ int s[64];
+  const unsigned t = threadIdx.x;
+  s[t] = 0;
+  __syncthreads();
+  if (t < n) s[t] += 1;
+  if (t < (unsigned)m) s[t] += 2;
+  if (t >= n) s[t] += 4;
+  if (threadIdx.x >= (unsigned)m) s[t] += 8;
+  if (threadIdx.x < (long long)m || t >= n + 3) s[t] += 16;
+  __syncthreads();
+  y[t] = s[t ^ 1];
+}
+"""
+
+
+def test_unsigned_comparisons_of_a_thread():
+    """The other side is unsigned, too: a negative number is beyond all threads."""
+    text = rewrite_unit(Unit(BELOW, "x.cu"), HostRewriter, "", "")[0][""]
+    assert text.count("::cuda_host::below(") == 6
+    module, y = load_inline("below", BELOW, backends="host"), torch.zeros(64, dtype=torch.int32)
+    for n, m in ((-5, -1), (0, 0), (10, 64), (63, 5), (2**31 - 4, -(2**31)), (-(2**31), 2**31 - 1)):
+        module.below_kernel(y, n, m, 1, 1, 1, 64, 1, 1)
+        least, most, third = n % 2**32, m % 2**32, (n + 3) % 2**32
+        wanted = [
+            (t < least) + 2 * (t < most) + 4 * (t >= least) + 8 * (t >= most) + 16 * (t < m or t >= third)
+            for t in range(64)
+        ]
+        assert y.tolist() == [wanted[t ^ 1] for t in range(64)], (n, m)
+
+
 NO_LOOPS = """
 struct Double { int v; __device__ Double(int a) : v(2 * a) {} __device__ Double(const Double& o) : v(o.v) {} };
 __device__ Double doubled(int v) { return Double(v); }
