@@ -37,10 +37,10 @@ compile_once = $(1) $(TELL) -MT $@ -MF $@.d.partial -c $< -o $@.partial && mv $@
 compile = $(if $(and $(AGAIN),$(if $(filter races,$(SANITIZE)),,1)),$(call compile_or_again,$(1)),$(call compile_once,$(1)))
 compile_or_again = if ( $(call compile_once,$(1)) ) >$@.first 2>&1; then rm -f $@.plain; cat $@.first; \
   elif cp $< $<.loops && $(PYTHON) -m $(AGAIN) $< --plain --depfile $<.d >/dev/null 2>&1 && ! cmp -s $< $<.loops; then \
-  $(call compile_once,$(1)) && touch $@.plain; \
+  $(call compile_once,$(1)) && { grep -m 1 'error:' $@.first || echo 'no error line'; } >$@.plain; \
   else cat $@.first; false; fi
 without_loops = ; if [ -e $@.plain ]; then \
-  echo 'No loops: $(1): its kernels do not compile as loops, and run thread by thread; the errors are in $@.first'; fi
+  printf 'No loops: %s: its kernels do not compile as loops, and run thread by thread: %s\n' '$(1)' "$$(cat $@.plain)"; fi
 
 # A file may ask for a newer standard (load_inline(..., flags=["-std=c++20"])).
 STANDARD  := 17

@@ -113,21 +113,36 @@ __forceinline__ auto each_lane(uint3 first, int number, unsigned int x, const La
 // The threads of a block that have returned, while others go on. What is asked of a warp is asked of its first thread.
 struct Gone {
   bool is[1024] = {};
-  int count = 0;
-  void leave(int thread) {
-    count += !is[thread];
-    is[thread] = true;
+  int count = 0, leaving = 0;
+  short last
+      [1024];  // those that leave now: the others of their warp do not see it before all are at the same place
+  void leave(int thread) { last[leaving++] = static_cast<short>(thread); }
+  void left() {
+    for (int k = 0; k < leaving; ++k) {
+      count += !is[last[k]];
+      is[last[k]] = true;
+    }
+    leaving = 0;
   }
   void leave_warp(int first) {
-    for (int k = 0; k < 32; ++k) leave(first + k);
+    for (int k = 0; k < 32; ++k)
+      if (!is[first + k]) leave(first + k);
+    left();
   }
-  bool everyone(uint3 dim) const { return count == static_cast<int>(dim.x * dim.y * dim.z); }
+  // After a loop in which threads leave.
+  bool everyone(uint3 dim) {
+    left();
+    return count == static_cast<int>(dim.x * dim.y * dim.z);
+  }
+  bool nobody(int first) {
+    left();
+    return !there(first);
+  }
   unsigned int there(int first) const {
     unsigned int lanes = ~0u;
     for (int k = 0; count && k < 32; ++k) lanes &= ~(static_cast<unsigned int>(is[first + k]) << k);
     return lanes;
   }
-  bool nobody(int first) const { return !there(first); }
 };
 struct Everyone {
   static constexpr unsigned int there(int) { return ~0u; }

@@ -1,5 +1,7 @@
 """Kernels whose warps are loops: the numbers of fibres, bit by bit, and of torch."""
 
+import warnings
+
 import pytest
 import torch
 
@@ -65,6 +67,14 @@ BODIES = {
       float v = cg::reduce(warp, x[i], cg::plus<float>()) + cg::reduce(tile, x[i] * 3, cg::greater<float>());
       v += tile.shfl_xor(v, 3) + tile.shfl_xor(v, 9) + tile.shfl_down(v, 2) + warp.meta_group_rank();
       y[i] = v + tile.any(x[i] > 1) + tile.ballot(x[i] > 0) + __reduce_add_sync(FULL, int(x[i] * 9));""",
+    # Who leaves behind a meeting has been at it, for all others.
+    "behind_a_meeting": """
+      const int i = blockIdx.x * blockDim.x + threadIdx.x;
+      float v = __popc(__match_any_sync(FULL, x[i] > 0)) + __shfl_sync(FULL, x[i], threadIdx.x * 7);
+      if (x[i] > 1) return;
+      v += __shfl_down_sync(FULL, v, 1) + __shfl_sync(FULL, v, threadIdx.x * 5);
+      if (x[i] < -1) return;
+      y[i] = v + __shfl_up_sync(FULL, v, 3);""",
     "early": """
       const int i = blockIdx.x * blockDim.x + threadIdx.x;
       if (x[i] > 1.5f) return;
@@ -90,7 +100,9 @@ def text() -> str:
 
 @pytest.fixture(scope="module")
 def warps():
-    return load_inline("warps", text(), backends="host")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)  # the loops compile
+        return load_inline("warps", text(), backends="host")
 
 
 def test_all_but_the_fibres_are_loops():
