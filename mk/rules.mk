@@ -27,11 +27,20 @@ quoted = '$(subst ','\'',$(1))'
 define step
 $(Q)printf '  %-5s %s\n' '$(1)' '$(2)'; $(if $(V),printf '%s\n' $(call quoted,$(4));) \
 if ( $(4) ) >$(3) 2>&1; then $(if $(V),cat $(3),:); \
-else [ -s $(3) ] || printf 'It printed nothing, and ended with an error: %s\n' $(call quoted,$(4)) >$(3); head -n 20 $(3); echo '  FAIL  $(2): all of it in $(3)'; exit 1; fi
+else [ -s $(3) ] || printf 'It printed nothing, and ended with an error: %s\n' $(call quoted,$(4)) >$(3); head -n 20 $(3); echo '  FAIL  $(2): all of it in $(3)'; exit 1; fi$(if $(AGAIN),$(call without_loops,$(2)))
 endef
 # Compilers write to .partial files, so that a killed make leaves no half object or dependency file. A rewritten source
 # has a .d, too: foo.cu.d is the source's, foo.cu.o.d the object's. compile(compiler and flags)
-compile = $(1) $(TELL) -MT $@ -MF $@.d.partial -c $< -o $@.partial && mv $@.d.partial $@.d && mv $@.partial $@
+compile_once = $(1) $(TELL) -MT $@ -MF $@.d.partial -c $< -o $@.partial && mv $@.d.partial $@.d && mv $@.partial $@
+# If a rewritten source does not compile, it is rewritten without loops, and compiled again. AGAIN, a variable of the object
+# alone: the module that rewrites, its options, and the source.
+compile = $(if $(and $(AGAIN),$(if $(filter races,$(SANITIZE)),,1)),$(call compile_or_again,$(1)),$(call compile_once,$(1)))
+compile_or_again = if ( $(call compile_once,$(1)) ) >$@.first 2>&1; then rm -f $@.plain; cat $@.first; \
+  elif cp $< $<.loops && $(PYTHON) -m $(AGAIN) $< --plain --depfile $<.d >/dev/null 2>&1 && ! cmp -s $< $<.loops; then \
+  $(call compile_once,$(1)) && { grep -m 1 'error:' $@.first || echo 'no error line'; } >$@.plain; \
+  else cat $@.first; false; fi
+without_loops = ; if [ -e $@.plain ]; then \
+  printf 'No loops: %s: its kernels do not compile as loops, and run thread by thread: %s\n' '$(1)' "$$(cat $@.plain)"; fi
 
 # A file may ask for a newer standard (load_inline(..., flags=["-std=c++20"])).
 STANDARD  := 17

@@ -35,6 +35,8 @@ WAIT = "WAIT"
 FAILED = re.compile(r"  FAIL  (.*): all of it in (.*)")
 # make's line for a layer that is built for the GPU only (tools/make/report.py).
 NO_HOST = "No host library: "
+# And for kernels that do not compile as loops (mk/rules.mk).
+NO_LOOPS = "No loops: "
 # A linker that maps its output into memory is killed by SIGBUS (7) on a full tmpfs.
 FULL = re.compile(re.escape(os.strerror(errno.ENOSPC)) + r"|terminated with signal 7\b")
 # A package in a file of requirements.
@@ -147,7 +149,7 @@ def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         raise CaffeBuildError(text)
     for line in lines:
-        if line.startswith(NO_HOST):
+        if line.startswith((NO_HOST, NO_LOOPS)):
             warnings.warn(line, RuntimeWarning, stacklevel=2)
 
 

@@ -78,6 +78,7 @@ OWN += [
     "(int)(threadIdx.x + blockIdx.x * blockDim.x) + {v}",
     "load_cast<int>(x + t)",
 ]
+EARLY = "y[place] = -3; return;"  # what some threads do before others come to a barrier
 STARTS = (
     "int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;",
     "int t = threadIdx.x; const int i = threadIdx.x + blockDim.x * blockIdx.x;",
@@ -227,7 +228,7 @@ class Writer:
         rng = self.rng
         kind = rng.random()
         if self.leaves and rng.random() < 0.06:
-            return self.fill("if ({e} % 13 == 5) {{ y[place] = -3; return; }}", "")
+            return self.fill(f"if ({{e}} % 13 == 5) {{{{ {EARLY} }}}}", "")
         if kind < 0.35:
             name = self.name("v")
             template, _, known = rng.choice(self.declare).partition("|")

@@ -12,6 +12,7 @@ import random
 import re
 import subprocess
 import tempfile
+import warnings
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -129,7 +130,12 @@ class Comparison:
         text = QUIET + head + text_of(kernels) + (text_of(kernels, "_fibres", FIBRES) if fibres else "")
         self.modes = modes_of(text)
         self.simulated = Simulated(head, kernels)
-        self.name, self.module = name, load_inline(name, text, backends="host")
+        self.name = name
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "error", RuntimeWarning
+            )  # what does not compile as loops would run on fibres
+            self.module = load_inline(name, text, backends="host")
 
     def by_toolkit(self, kernel: Kernel, suffix: str, grid, block, n: int, m: int) -> torch.Tensor:
         y = torch.zeros(PLACES, dtype=torch.int32)

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from .body import Body, walk
+from .body import Body, component, walk
 from .guard import is_along_x
 from .kept import KeptVariables
 from .names import BARRIER, THREAD, WIDTH
@@ -263,6 +263,23 @@ class Phases:
         for node in (n for s in region.statements for n in walk(s) if self._is_along_x(n)):
             first, last = self.body.place(node)
             yield 0, (first, last, "caffe_x" + "\n" * self.source.text.count("\n", first, last))
+        yield from self._comparisons(region)
+
+    def _comparisons(self, region: Region) -> Iterator:
+        """Edits by which `threadIdx.x < n` and `threadIdx.x >= n` end a loop: unsigned, they are its condition."""
+        for node in (n for s in region.statements for n in walk(s) if n.type == "binary_expression"):
+            left, sign, right = (node.child_by_field_name(field) for field in ("left", "operator", "right"))
+            variable = self.uses.variable(left) if left.type == "identifier" else None
+            is_int = variable is not None and variable.is_of({"int"})
+            if (
+                sign.type not in ("<", ">=")
+                or is_int
+                or component(self.body, self._value(left)) != f"{THREAD}.x"
+            ):
+                continue
+            yield 0, (*[self.body.place(left)[0]] * 2, f"{'!' * (sign.type == '>=')}::cuda_host::below(")
+            yield 0, (*self.body.place(sign), ",")
+            yield 0, (*[self.body.place(right)[1]] * 2, ")")
 
     def _leaving(self, region: Region) -> Iterator:
         """Edits by which the threads that return say so."""

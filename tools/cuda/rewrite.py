@@ -24,6 +24,7 @@ class Rewriter:
     # The macros that the compiler defines.
     defined = IS_DEFINED
     watched = False  # for the race finder
+    plain = False  # no kernel becomes loops
 
     def __init__(self, source: Source):
         self.source, self.text = source, source.text
@@ -150,6 +151,7 @@ def _options(tool: str, arguments: list[str]) -> argparse.Namespace:
         "--root", metavar="FOLDER", help="local headers may lie anywhere in FOLDER, as in the output"
     )
     parser.add_argument("--watched", action="store_true", help="for the race finder")
+    parser.add_argument("--plain", action="store_true", help="no kernel becomes loops")
     return parser.parse_args(arguments)
 
 
@@ -173,7 +175,7 @@ def rewrite_files(
 
 
 def _rewrite_files(tool: str, rewriter_class, options, prologue: str, notes: str, find_in) -> int:
-    rewriter_class.watched = options.watched
+    rewriter_class.watched, rewriter_class.plain = options.watched, options.plain
     source, output, root = options.source, options.output, options.root
     here = os.path.dirname(source) or "."
     folder = os.path.dirname(output) or "."

@@ -164,7 +164,7 @@ class HostRewriter(Rewriter):
         reasons: list[Reason] = []
         way = Way(function.name, self.source.path, kernel.line, kernel.mode, ())
         phases = self._phases(unit, function, kernel, reasons)
-        on_fibres = kernel.mode == "kThreads" and not self.watched and not phases
+        on_fibres = kernel.mode == "kThreads" and not self.watched and not self.plain and not phases
         if on_fibres and (mode := self._warps(unit, function, reasons)):
             self.ways.append(way._replace(mode=mode))
             return
@@ -186,7 +186,9 @@ class HostRewriter(Rewriter):
 
     def _phases(self, unit: Unit, function: Function, kernel: Kernel, reasons: list[Reason]) -> list:
         """The edits that make phases of the kernel's own text; none: it has no phases."""
-        if kernel.mode != "kThreads" or self.watched or not (kernel.in_phases and kernel.names_itself):
+        if kernel.mode != "kThreads" or self.watched or self.plain:
+            return []
+        if not (kernel.in_phases and kernel.names_itself):
             return []
         found = phases_of(self.source, function, unit.names, not kernel.asks_as_itself)
         if isinstance(found, Reason):
@@ -209,7 +211,7 @@ class HostRewriter(Rewriter):
             return "kPhases", "CAFFE_HOST_BLOCK", end
         if not kernel.asks_as_itself or mode in ("kRange", "kThreads"):
             return mode, "", end
-        if self.watched:
+        if self.watched or self.plain:
             return mode, "CAFFE_HOST_IDENTITY" if mode == "kBlocks" else "", end
         strides = strides_of(self.source, function, unit.names)
         if not isinstance(strides, Reason):

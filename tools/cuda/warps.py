@@ -207,7 +207,12 @@ class Warps(Phases):
         statement: that of the meeting, or a condition.
         """
         calls = [call for call in self.meetings[statement.id] if call.id in self.sent]
-        region, senders = self._lane_region(beside, False) if beside else None, []
+        region: Region | None = self._lane_region(beside, False) if beside else None
+        senders: list = []
+        leaves = any(node.type == "return_statement" for one in beside for node in walk(one))
+        if region is not None and leaves:
+            yield region  # who leaves gives no type of what the others send
+            region = None
         for call in sorted(calls, key=lambda c: (c.end_byte - c.start_byte, c.start_byte)):
             nested = any(o != call and call.start_byte <= o.start_byte < call.end_byte for o in calls)
             merges = senders and MERGE in (self.of(one.named_children[0]) for one in (call, senders[-1]))

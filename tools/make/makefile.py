@@ -42,6 +42,7 @@ class Rules:
         self.settings, self.lines, self.files = settings, [], {}
         self.libraries: dict[tuple[str, str], str] = {}  # (layer, backend) -> path
         self.depfiles: list[str] = []
+        self.again: dict[str, str] = {}  # rewritten for the host -> AGAIN of mk/rules.mk
         self.lists: dict[str, str] = {}  # a folder's path -> the list of its files
         self.needed: list[str] = []  # the toolkit's own objects that these layers need
         self.edge = os.path.relpath(str(edge.__file__), settings.root)
@@ -102,6 +103,8 @@ class Rules:
         """
         self.rule(made, [source, *needs], f"$(call {recipe},{what},{flags})")
         self.told(made)
+        if source in self.again:
+            self.lines.append(f"{made}: private AGAIN := {self.again[source]}")
         return made
 
     def rewritten(self, folder: Folder, source: str, backend: str, place: str) -> str:
@@ -116,7 +119,13 @@ class Rules:
             f"$(call rewrite,{word},{folder.name}/{source},{module})",
         )
         self.told(made)
+        self.may_be_plain(made, f"{folder.path}/{source}", module, backend)
         return made
+
+    def may_be_plain(self, made: str, source: str, module: str, backend: str) -> None:
+        """Note how the host's text of a source is written once more, without loops, if it does not compile."""
+        if BACKENDS[backend].on_host:
+            self.again[made] = f"{module} {source}"
 
     # ----------------------------------------------------------------------------------- parts of a folder
 

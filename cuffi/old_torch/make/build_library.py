@@ -85,6 +85,7 @@ class LibraryRules(Rules):
                 [source, "$(REWRITERS)"],
                 f"$(call rewrite,{word},{self._what(source)},tools.cuda.{tool})",
             )
+            self.may_be_plain(rewritten, source, f"tools.cuda.{tool}", backend)
             made.append(self._object("ffi_kernel", source, rewritten, backend, place, kernel["flags"]))
         return made
 

@@ -71,11 +71,13 @@ class TorchRules(LibraryRules):
             source = folders.check_path(kernel["source"], "EXT")
             rewritten = f"{place}/{os.path.relpath(source, self.job['copies'])}{BACKENDS[backend].rewritten}"
             word, tool = ("HOST", "to_host") if on_host else ("LOOPS", "for_nvcc")
+            module = f"tools.cuda.{tool} --root {self.job['copies']}"
             self.rule(
                 rewritten,
                 [source, "$(REWRITERS)"],
-                f"$(call rewrite,{word},{self._what(source)},tools.cuda.{tool} --root {self.job['copies']})",
+                f"$(call rewrite,{word},{self._what(source)},{module})",
             )
+            self.may_be_plain(rewritten, source, module, backend)
             compiled(
                 "aten_kernel", source, rewritten, self.job["cuda"] + ([] if on_host else self.job["nvcc"])
             )

@@ -1,6 +1,7 @@
 """Kernels whose phases are loops on the host (tools/cuda/phases.py): the numbers and errors of threads on fibres."""
 
 import math
+import uuid
 
 import pytest
 import torch
@@ -195,3 +196,66 @@ def test_errors(phases, name, arguments, words):
 def test_dynamic_shared_memory_is_looked_after(phases):
     with pytest.raises(CaffeRuntimeError, match=r"dynamic shared memory.*asked for 16 bytes"):
         launch(phases, "beyond", torch.zeros(4, dtype=torch.int32), shared=(16,))
+
+
+BELOW = """
+__global__ void below(int* y, int n, int m) {
+  __shared__ int s[64];
+  const unsigned t = threadIdx.x;
+  s[t] = 0;
+  __syncthreads();
+  if (t < n) s[t] += 1;
+  if (t < (unsigned)m) s[t] += 2;
+  if (t >= n) s[t] += 4;
+  if (threadIdx.x >= (unsigned)m) s[t] += 8;
+  if (threadIdx.x < (long long)m || t >= n + 3) s[t] += 16;
+  __syncthreads();
+  y[t] = s[t ^ 1];
+}
+"""
+
+
+def test_unsigned_comparisons_of_a_thread():
+    """The other side is unsigned, too: a negative number is beyond all threads."""
+    text = rewrite_unit(Unit(BELOW, "x.cu"), HostRewriter, "", "")[0][""]
+    assert text.count("::cuda_host::below(") == 6
+    module, y = load_inline("below", BELOW, backends="host"), torch.zeros(64, dtype=torch.int32)
+    for n, m in ((-5, -1), (0, 0), (10, 64), (63, 5), (2**31 - 4, -(2**31)), (-(2**31), 2**31 - 1)):
+        module.below_kernel(y, n, m, 1, 1, 1, 64, 1, 1)
+        least, most, third = n % 2**32, m % 2**32, (n + 3) % 2**32
+        wanted = [
+            (t < least) + 2 * (t < most) + 4 * (t >= least) + 8 * (t >= most) + 16 * (t < m or t >= third)
+            for t in range(64)
+        ]
+        assert y.tolist() == [wanted[t ^ 1] for t in range(64)], (n, m)
+
+
+NO_LOOPS = """
+struct Double { int v; __device__ Double(int a) : v(2 * a) {} __device__ Double(const Double& o) : v(o.v) {} };
+__device__ Double doubled(int v) { return Double(v); }
+__global__ void k(int* y, const int* x) {
+  __shared__ int s[64];
+  const int t = threadIdx.x;
+  auto own = doubled(x[t]);
+  s[t] = own.v;
+  __syncthreads();
+  y[t] = s[63 - t] + own.v;
+}
+"""
+
+
+def test_what_does_not_compile_as_loops_runs_on_fibres():
+    """`auto` hides that the variable behind the barrier is no plain memory: only the compiler sees it."""
+    assert 'kPhases>("k"' in rewrite_unit(Unit(NO_LOOPS, "x.cu"), HostRewriter, "", "")[0][""]
+    text = f"{NO_LOOPS}// {uuid.uuid4()}"  # a build of before says nothing
+    with pytest.warns(
+        RuntimeWarning, match="No loops: no_loops/no_loops.cu: its kernels do not compile as loops"
+    ):
+        module = load_inline("no_loops", text, backends="host")
+    x, y = torch.arange(64, dtype=torch.int32), torch.zeros(64, dtype=torch.int32)
+    module.no_loops_k(y, x, 1, 1, 1, 64, 1, 1)
+    assert y.tolist() == [126] * 64
+    broken = NO_LOOPS.replace("s[63 - t]", "s[63 - t] + unknown")
+    with pytest.raises(RuntimeError) as error:
+        load_inline("no_loops", broken, backends="host")
+    assert str(error.value).count("unknown") <= 3, error.value

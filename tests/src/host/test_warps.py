@@ -1,5 +1,7 @@
 """Kernels whose warps are loops: the numbers of fibres, bit by bit, and of torch."""
 
+import warnings
+
 import pytest
 import torch
 
@@ -65,6 +67,14 @@ BODIES = {
       float v = cg::reduce(warp, x[i], cg::plus<float>()) + cg::reduce(tile, x[i] * 3, cg::greater<float>());
       v += tile.shfl_xor(v, 3) + tile.shfl_xor(v, 9) + tile.shfl_down(v, 2) + warp.meta_group_rank();
       y[i] = v + tile.any(x[i] > 1) + tile.ballot(x[i] > 0) + __reduce_add_sync(FULL, int(x[i] * 9));""",
+    # Who leaves behind a meeting has been at it, for all others.
+    "behind_a_meeting": """
+      const int i = blockIdx.x * blockDim.x + threadIdx.x;
+      float v = __popc(__match_any_sync(FULL, x[i] > 0)) + __shfl_sync(FULL, x[i], threadIdx.x * 7);
+      if (x[i] > 1) return;
+      v += __shfl_down_sync(FULL, v, 1) + __shfl_sync(FULL, v, threadIdx.x * 5);
+      if (x[i] < -1) return;
+      y[i] = v + __shfl_up_sync(FULL, v, 3);""",
     "early": """
       const int i = blockIdx.x * blockDim.x + threadIdx.x;
       if (x[i] > 1.5f) return;
@@ -90,7 +100,9 @@ def text() -> str:
 
 @pytest.fixture(scope="module")
 def warps():
-    return load_inline("warps", text(), backends="host")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)  # the loops compile
+        return load_inline("warps", text(), backends="host")
 
 
 def test_all_but_the_fibres_are_loops():
@@ -124,3 +136,36 @@ def test_an_error_in_a_warp(warps):
         warps.warps_rows_of_blocks(y, x, 1 << 30, 1, 1, 1, 1, 64, 1, 1)  # it reads until no memory is there
     warps.warps_votes(y, x, 1, 1, 4, 1, 1, 64, 1, 1)
     assert y[:256].any()
+
+
+# By a distance that is the same for the warp the values move in registers (cuda_launch.h), as their size asks for.
+MOVES = """
+__global__ void moves(int* y, const int* x) {
+  const int lane = threadIdx.x;
+  const unsigned char a = x[lane];
+  const short b = x[lane];
+  const float c = x[lane];
+  const double d = x[lane];
+  for (int k = 0; k < 6; ++k) {
+    const int by = k < 5 ? 1 << k : 5;
+%s  }
+}
+"""
+WAYS = {"up": lambda i, by: i - by, "down": lambda i, by: i + by, "xor": lambda i, by: i ^ by}
+
+
+def test_moves_of_all_sizes():
+    places = [(value, way) for value in "abcd" for way in WAYS]
+    lines = "".join(
+        f"    y[({n} * 6 + k) * 32 + lane] = __shfl_{way}_sync(0xffffffff, {value}, by);\n"
+        for n, (value, way) in enumerate(places)
+    )
+    text = MOVES % lines
+    assert 'kWarps>("moves"' in rewrite_unit(Unit(text, "x.cu"), HostRewriter, "", "")[0][""]
+    x, y = torch.arange(40, 72, dtype=torch.int32), torch.zeros(12 * 6 * 32, dtype=torch.int32)
+    load_inline("moves", text, backends="host").moves_kernel(y, x, 1, 1, 1, 32, 1, 1)
+    for n, (value, way) in enumerate(places):
+        for k, by in enumerate((1, 2, 4, 8, 16, 5)):
+            of = [WAYS[way](i, by) for i in range(32)]
+            wanted = [int(x[j if 0 <= j < 32 else i]) for i, j in enumerate(of)]
+            assert y.view(12, 6, 32)[n, k].tolist() == wanted, (value, way, by)
