@@ -156,7 +156,7 @@ RACY = "__global__ void sum(const int* x, int* total) { *total += x[threadIdx.x]
 def test_it_judges_away_from_the_checkout(site, tmp_path, cache):
     """A .cu by both commands, and by pytest's plugin."""
     (tmp_path / "sum.cu").write_text(RACY)
-    program = 'int main() { sum<<<1, 1>>>(new int[1]{3}, new int[1]{}); printf("ran\n"); }\n'
+    program = 'int main() { sum<<<1, 1>>>(new int[1]{3}, new int[1]{}); puts("ran"); }\n'
     (tmp_path / "main.cu").write_text("#include <cstdio>\n" + RACY + program)
     environment = os.environ | {"PYTHONPATH": str(site), "PYTHONSAFEPATH": "1"}
     # Where nobody asks for the judge, its plugin leaves the path alone: `tools` may be a package of yours.

@@ -32,7 +32,14 @@ DYNAMIC = re.compile(r"extern\s+__shared__\s+([\w ]+?)\s+(\w+)\[\];")
 # vectorised loop; without, or by -fwrapv, it is right.
 QUIET = '#pragma GCC optimize("wrapv")\n#pragma GCC diagnostic ignored "-Wall"\n' + "".join(
     f'#pragma GCC diagnostic ignored "-W{name}"\n'
-    for name in ("unused", "unused-but-set-variable", "tautological-compare", "parentheses", "sign-compare")
+    for name in (
+        "unused",
+        "unused-variable",
+        "unused-but-set-variable",
+        "tautological-compare",
+        "parentheses",
+        "sign-compare",
+    )
 )
 FIBRES = " if (n == -12345) goto out; out:;"
 

@@ -10,6 +10,7 @@ outlives an iteration, the thread's own place. Grids have other shapes than the 
 from __future__ import annotations
 
 import random
+import re
 import sys
 
 from .phases import HEAD, OWN, SAME, Writer, command
@@ -49,6 +50,17 @@ class StrideWriter(Writer):
     def statements(self, count: int) -> str:
         return "\n".join(self.statement(1) for _ in range(count))
 
+    def before(self) -> str:
+        """Statements before the loop, where there is no index."""
+        if self.rng.random() < 0.8:
+            return ""
+        values, own = self.values, self.names["own"]
+        self.values = [text for text in values if not re.search(r"\bi\b", text)]
+        self.names["own"] = ["n", "acc"]
+        text = self.statements(1)
+        self.values, self.names["own"] = values, [*own, *self.names["own"][2:]]
+        return text
+
     def result(self) -> str:
         names = [f"(int){name}" for name in self.names["own"][2:]]
         names += [f"{name}[1]" for name in self.names["array"]] + [
@@ -73,7 +85,7 @@ class StrideWriter(Writer):
         if kind == "auto":
             first = "blockIdx.x * blockDim.x + threadIdx.x"
         guard = rng.choice(("", "", f"if ({first} >= {end}) return; "))
-        before = self.statements(rng.randint(0, 1)) if rng.random() < 0.2 else ""
+        before = self.before()
         if rng.random() < 0.3:
             width_at = f"const int step = {width}; "
             begin = f"{guard}{width_at}{kind} i = {first};"

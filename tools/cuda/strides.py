@@ -242,7 +242,8 @@ class Strides:
             last = f"::cuda_host::range_end<{kind}, {whole}>(caffe_range, {bound})"
             edits.append((start, start, f"{{ const auto {name} = {last}; "))
             value = self.body.place(loop.variable.value)
-            begin = f"caffe_range ? ::cuda_host::range_begin<{kind}, {whole}>(caffe_range, {bound}) : {kind}("
+            begin = f"caffe_range ? ::cuda_host::range_begin<{kind}, {whole}>(caffe_range, {bound})"
+            begin += f" : static_cast<{kind}>("
             edits += [(value[0], value[0], begin), (value[1], value[1], ")")]
             edits.append((*self.body.place(loop.bound), name + self._blank(loop.bound, name)))
             step = self.body.place(loop.step)

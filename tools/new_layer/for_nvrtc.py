@@ -18,7 +18,7 @@ from ..cuda.for_nvcc import NvccRewriter
 from ..cuda.rewrite import rewrite
 from ..cuda.source import Source
 from ..make.declarations import parse_declarations
-from .from_kernels import DTYPES
+from .c_types import DTYPES
 from .inline import MADE, NothingExported, complete, error_at
 from .kernel_launcher import CHECKED_AS, CHECKED_INT, CHECKED_NUMBER, KernelLauncher
 

@@ -6,11 +6,15 @@ import re
 from collections.abc import Callable
 from functools import partial
 
+from ..cuda.analysis import Kernel
 from ..cuda.launches import Launch
 from ..cuda.names import BLOCK, GRID, THREAD, WIDTH
 from ..cuda.tokens import LOOP
 from .host_code import WHOLE_WORDS, HostCode, HostOnly, Translation, cast, without_blanks
+from .instances import Template
+from .kernel_file import KernelFile
 from .kernel_launcher import Argument
+from .launcher_arguments import Arguments
 
 # Types that a count may have.
 WHOLE = {"unsigned int", "long long", *WHOLE_WORDS} - {"short"}
@@ -31,9 +35,9 @@ FURTHER = {
 class Geometry:
     """The geometry of one kernel's launcher. Values that only the caller knows become its parameters."""
 
-    def __init__(self, maker):
-        self.maker, self.kernel, self.launches = maker, maker.kernel, maker.launches
-        self.constants = maker.file.constants
+    def __init__(self, file: KernelFile, kernel: Kernel, template: Template, arguments: Arguments):
+        self.file, self.kernel, self.template, self.arguments = file, kernel, template, arguments
+        self.launches, self.constants = template.launches, file.constants
         self.prologue: list[str] = []  # statements before the launch
         self.asked: list[str] = []  # the parameters that are the grid's and the block's
 
@@ -56,16 +60,16 @@ class Geometry:
     def _passed_by_the_caller(self, what: str) -> str:
         """The grid or the block as a parameter."""
         why = "The host code computes it" if self.launches else "The file never launches it"
-        self.maker.notes.append(f"{why}, so the caller passes the {what}.")
+        self.arguments.notes.append(f"{why}, so the caller passes the {what}.")
         is_line = self.launches and not FURTHER[what].search(self._other_code())
         asked = [what] if is_line else [f"{what}_{axis}" for axis in "xyz"]
-        names = [self.maker.add_parameter("int", name).name for name in asked]
+        names = [self.arguments.add_parameter("int", name).name for name in asked]
         self.asked += names
         return names[0] if is_line else f"dim3({', '.join(names)})"
 
     def _other_code(self) -> str:
         """The code without the other kernels."""
-        file = self.maker.file
+        file = self.file
         text, own = file.text, file.source.text[slice(*self.kernel.body)]
         for kernel, *_ in file.kernels:
             text = text.replace(file.source.text[slice(*kernel.body)], "")
@@ -75,12 +79,12 @@ class Geometry:
         if self.launches and not any(launch.shmem for launch in self.launches):
             return "0"
         # The size of a launch for float is half of what double may need.
-        found = None if self.maker.serves_more else self._translated("shmem")
+        found = None if self.template.serves_more else self._translated("shmem")
         if found:
             return found
         if not self.launches and not self.kernel.dynamic_shared:
             return "0"
-        return self.maker.add_parameter("int", "shared_bytes").name
+        return self.arguments.add_parameter("int", "shared_bytes").name
 
     def _translated(self, what: str) -> str | None:
         """A part of the launches in the launcher's variables, if that is possible and the same for all."""
@@ -93,7 +97,7 @@ class Geometry:
         expression = found.pop()
         blocks = re.fullmatch(r"CAFFE_GET_BLOCKS\((\w+)\)", expression)
         if blocks:
-            for argument in self.maker.arguments:
+            for argument in self.arguments.all:
                 if argument.name == blocks[1]:
                     self._as_count(argument)
         return expression
@@ -102,7 +106,7 @@ class Geometry:
 
     def _loop_bounds(self) -> set[str]:
         """The ends of the kernel's own loops."""
-        source = self.maker.file.source
+        source = self.file.source
         tokens, partner = source.lexed.tokens, source.lexed.partner
         low, high = self.kernel.body
         bounds = set()
@@ -122,7 +126,7 @@ class Geometry:
             return None
         if len(factors) > 1:
             product = " * ".join([f"int64_t({factors[0].name})", *(f.name for f in factors[1:])])
-            name = self.maker.named("count")
+            name = self.arguments.named("count")
             self.prologue.append(f'  const int {name} = checked_int({product}, "{bound}");')
             return name
         return self._as_count(factors[0])
@@ -141,7 +145,7 @@ class Geometry:
         return argument.name
 
     def _parameter(self, kernel_name: str) -> Argument | None:
-        return next((a for a in self.maker.arguments if a.kernel_name == kernel_name and a.value), None)
+        return next((a for a in self.arguments.all if a.kernel_name == kernel_name and a.value), None)
 
     # ----------------------------------------------------------------------------- expressions
 
@@ -152,21 +156,23 @@ class Geometry:
         256>>>(x, n)`. For another n it would be too small, and the rest of x would stay as it is, or too large. A block
         of a file's constant stays: kernels are written for it.
         """
-        maker = self.maker
+        template = self.template
         given: dict[str, Callable | None] = {}
-        for passed, argument in zip(launch.arguments, [a for a in maker.arguments if a.value], strict=True):
+        for passed, argument in zip(
+            launch.arguments, [a for a in self.arguments.all if a.value], strict=True
+        ):
             if not argument.type.endswith("*") and argument.kernel_type in WHOLE:
                 passed = without_blanks(passed)
                 given[passed] = None if passed in given else partial(self._number, argument)
         types = {
-            text: maker.types[parameter]
-            for text, (_, parameter, _) in zip(launch.template_arguments, maker.template, strict=False)
-            if parameter in maker.types
+            text: template.types[parameter]
+            for text, (_, parameter, _) in zip(launch.template_arguments, template.parameters, strict=False)
+            if parameter in template.types
         }
         types |= self._chosen(launch)
-        if maker.dispatch:
+        if template.dispatch:
             types.setdefault("Dtype", "Dtype")
-        code = HostCode(maker.file.source, launch, maker.file.text)
+        code = HostCode(self.file.source, launch, self.file.text)
         translation = Translation(code, given, self.constants, types)
         written = translation.of(text)
         passed = set(re.findall(r"[A-Za-z_]\w*", " ".join(launch.arguments)))
@@ -177,16 +183,16 @@ class Geometry:
 
     def _chosen(self, launch: Launch) -> dict[str, str]:
         """The launcher's values of the template parameters that the host code names in this launch."""
-        found, maker = {}, self.maker
-        names = [name for _, name, _ in maker.template]
+        found, template = {}, self.template
+        names = [name for _, name, _ in template.parameters]
         for text, name in zip(launch.template_arguments, names, strict=False):
-            values = set(maker.choices.get(name, ()))
+            values = set(template.choices.get(name, ()))
             if (
                 re.fullmatch(r"[A-Za-z_]\w*", text)
                 and text not in self.constants
                 and text not in ("true", "false")
             ):
-                found |= {text: maker.chosen[name]} if values else {}
+                found |= {text: template.chosen[name]} if values else {}
                 continue
             # A kernel that is made for other values, too, may need another launch for them.
             place = names.index(name)
@@ -200,7 +206,7 @@ class Geometry:
 
     def _number(self, argument: Argument, kind: str) -> str:
         """An argument as the host code's type `kind`; "" for any type."""
-        kind = self.maker.file.aliases.get(kind, kind)
+        kind = self.file.aliases.get(kind, kind)
         if not kind or C_NUMBERS.get(kind) == argument.type:
             return argument.name
         if kind not in WHOLE:

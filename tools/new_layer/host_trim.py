@@ -23,7 +23,7 @@ from ..cuda.outline import Part, head_name
 from ..cuda.source import Source
 from ..cuda.tokens import macro_body
 from ..files import read, write
-from .kernel_file import OPENING_DIRECTIVES, type_names
+from .declared import OPENING_DIRECTIVES, type_names
 
 # An error of g++, nvcc or the linker, and g++'s place in the user's code of an error in a template of others.
 PLACE = re.compile(r"(?P<path>/[^\s:()]+)[:(](?P<line>\d+)(?:[:)]\S*)*\s+(?P<text>.*)")

@@ -42,6 +42,10 @@ static Type checked_number(double number, const char* name) {
 """
 
 
+class NoLauncher(Exception):
+    """Why there can be no launcher for a kernel."""
+
+
 @dataclass
 class Argument:
     """One parameter of the C function, and the value that the kernel gets for it."""

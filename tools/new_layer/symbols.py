@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..cuda.across import SPACES
+from ..cuda.declarations import variables_of
 from ..cuda.outline import head_name
 from ..cuda.source import Source
-from ..cuda.tokens import macro_body, mask
+from ..cuda.tokens import macro_body
 
 STORAGE = {*SPACES, "static", "extern", "volatile"}
 UPLOADS = re.compile(r"cuda(MemcpyToSymbol(Async)?|GetSymbolAddress)\Z")
@@ -113,20 +114,15 @@ def _before_value(tokens):
 
 def _declared(sources: list[Source], tokens, scope: str):
     """The variables of one declaration."""
-    text = mask(tokens, tokens[0].start, tokens[-1].end)
-    text = re.sub(r"__align__\s*\([^)]*\)|alignas\s*\([^)]*\)", " ", text)
-    base, declarators = "", text.split(",")
+    found = variables_of(tokens)
+    if found is None:
+        return
+    base = " ".join(word for word in found.type if word not in STORAGE)
     space = next((token.text for token in tokens if token.text in SPACES), "")
-    for declarator in declarators:
-        found = re.fullmatch(r"\s*(.*?)(\w+)\s*((?:\[[^\]]*\]\s*)*)", declarator, re.S)
-        if not found:
-            return
-        stars = "*" * found[1].count("*")
-        base = base or " ".join(word for word in found[1].replace("*", " ").split() if word not in STORAGE)
-        texts = re.findall(r"\[([^\]]*)\]", found[3])
+    for name, stars, texts in found.declarators:
         sizes = tuple(n for size in texts if (n := _number(sources, size)) is not None)
         known = sizes if len(sizes) == len(texts) else None
-        yield Symbol(found[2], base + stars, scope, known, space, False)
+        yield Symbol(name, base + "*" * stars, scope, known, space, False)
 
 
 def _number(sources: list[Source], text: str, depth: int = 0) -> int | None:

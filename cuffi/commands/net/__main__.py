@@ -111,24 +111,21 @@ def run(console: Console) -> int:
         from . import porting
 
         porting.make_messages(settings[0].core)
-        if not provide(command_line, console):
+        if not prepare(command_line, console):
             return 1
     elif command_line.caffe or command_line.verify:
         raise CaffeRuntimeError(missing("a port out of CAFFE"))
     return {"show": show, "verify": verify, "onnx": convert}[target](command_line, console)
 
 
-def provide(command_line: CommandLine, console: Console) -> bool:
-    """Port and build the types that no folder has. Wrong inputs are an error before anything is built."""
+def prepare(command_line: CommandLine, console: Console) -> bool:
+    """Make what the net needs. Wrong inputs are an error before minutes of compiling."""
     from . import porting
 
-    types = porting.needed_types(command_line)
-    missing = porting.to_port(types, command_line, console)
-    if missing or porting.unbuilt_folders(types, command_line.folders):
+    work = porting.work_for(command_line, console)
+    if work.missing or work.unbuilt:
         command_line.check_inputs()
-    return (not missing or porting.port(missing, command_line, console)) and porting.build(
-        types, command_line.folders
-    )
+    return porting.provide(work, console)
 
 
 def given(arguments: list[str]) -> tuple[list, list[str]]:

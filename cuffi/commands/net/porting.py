@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 
@@ -28,6 +28,7 @@ from ...caffe_layers.port.toolkit_headers import Toolkit
 from ...caffe_layers.port.write_folder import is_of
 from ...folders import toolkit_folders
 from ...nets.net.messages import STOCK
+from ...nets.net.needs import Need
 from ...nets.net.registry import Folders
 
 if TYPE_CHECKING:
@@ -61,16 +62,45 @@ def place_for(build: str, caffe: str) -> Path:
     return made / of_fork
 
 
-def needed_types(command_line: CommandLine) -> list[str]:
-    """The types that folders of layers compute. Stock layers are ported only for the comparison."""
-    return [
-        name for name, need in command_line.needs.items() if command_line.verify or need.fields is not None
-    ]
+class Work(NamedTuple):
+    """What is to be made before a net runs."""
+
+    types: list[str]  # that folders of layers compute
+    missing: dict[str, Need]  # those of them that are to be ported
+    caffe: str  # out of this fork
+    folders: list[str]  # into the first of these
+    phases: list[str]  # that the net is built for
+
+    @property
+    def unbuilt(self) -> list[Path]:
+        """The folders of the types that have no library."""
+        found = Folders(self.folders)
+        layer_folders = [layer.folder for name in self.types if (layer := found.find(name))]
+        return [folder for folder in dict.fromkeys(layer_folders) if not (folder / HOST.library).exists()]
 
 
-def build(types: list[str], folders: list[str]) -> bool:
-    """Build what is not built of these types."""
-    unbuilt = unbuilt_folders(types, folders)
+def work_for(command_line: CommandLine, console: Console) -> Work:
+    """What a net needs that is not there. Stock layers are ported only for the comparison."""
+    needs = command_line.needs
+    types = [name for name, need in needs.items() if command_line.verify or need.fields is not None]
+    missing = to_port(types, command_line.caffe, command_line.folders, console)
+    return Work(
+        types,
+        {name: needs[name] for name in missing},
+        command_line.caffe,
+        command_line.folders,
+        [state.phase for state in command_line.states],
+    )
+
+
+def provide(work: Work, console: Console) -> bool:
+    """Port and build what is missing."""
+    return (not work.missing or port(work, console)) and build(work)
+
+
+def build(work: Work) -> bool:
+    """Build what is not built of the types."""
+    unbuilt = work.unbuilt
     for parent in dict.fromkeys(folder.parent for folder in unbuilt):
         names = " ".join(folder.name for folder in unbuilt if folder.parent == parent)
         command = ["tools.make.build", "libraries", f"LAYERS_DIR={parent}", f"LAYERS={names}"]
@@ -79,64 +109,51 @@ def build(types: list[str], folders: list[str]) -> bool:
     return True
 
 
-def unbuilt_folders(types: list[str], folders: list[str]) -> list[Path]:
-    """The folders of these types that have no library."""
-    found = Folders(folders)
-    layer_folders = [layer.folder for name in types if (layer := found.find(name))]
-    return [folder for folder in dict.fromkeys(layer_folders) if not (folder / HOST.library).exists()]
-
-
-def to_port(types: list[str], command_line: CommandLine, console: Console) -> list[str]:
+def to_port(types: list[str], caffe: str, paths: list[str], console: Console) -> list[str]:
     """The types that no folder has, and the fork's types that a later folder has from another tree."""
-    if not command_line.caffe:
+    if not caffe:
         return []
-    Path(command_line.folders[0]).mkdir(
-        parents=True, exist_ok=True
-    )  # the folder for ported layers may be new
-    folders = Folders(command_line.folders)
+    Path(paths[0]).mkdir(parents=True, exist_ok=True)  # the folder for ported layers may be new
+    folders = Folders(paths)
     found = {name: folders.find(name) for name in types}
     missing = [name for name, layer in found.items() if layer is None]
-    others = {
-        name: x.folder for name, x in found.items() if x and not is_of(x.folder, Path(command_line.caffe))
-    }
-    of_fork = tree_of(command_line.caffe).types if others else {}
+    others = {name: x.folder for name, x in found.items() if x and not is_of(x.folder, Path(caffe))}
+    of_fork = tree_of(caffe).types if others else {}
     for name, folder in others.items():
         # A folder without ORIGIN is the user's own layer, which runs.
         is_others = folder.parent in toolkit_folders() or (folder / "ORIGIN").exists()
         if name in of_fork and is_others and folder.parent != folders.folders[0]:
             missing.append(name)
         elif name in of_fork:
-            said = (
-                f"{name}: {folder} runs, not {command_line.caffe}'s own. To run that: LAYERS_DIR=/new/folder"
-            )
+            said = f"{name}: {folder} runs, not {caffe}'s own. To run that: LAYERS_DIR=/new/folder"
             console.print(said, style="yellow", soft_wrap=True)
     return missing
 
 
-def port(missing: list[str], command_line: CommandLine, console: Console) -> bool:
+def port(work: Work, console: Console) -> bool:
     """Port these types. For stock types, print the fields that make it necessary."""
-    console.print(f"Porting {', '.join(missing)} from {command_line.caffe}")
-    of_forks = {name: command_line.needs[name].fields or [] for name in missing}
-    for said in reasons(of_forks, Path(command_line.caffe)):
+    console.print(f"Porting {', '.join(work.missing)} from {work.caffe}")
+    of_forks = {name: need.fields or [] for name, need in work.missing.items()}
+    for said in reasons(of_forks, Path(work.caffe)):
         console.print(f"  {said}", soft_wrap=True)
     command = [
         "cuffi.caffe_layers.port",
-        f"--caffe={command_line.caffe}",
-        f"--layers-dir={command_line.folders[0]}",
+        f"--caffe={work.caffe}",
+        f"--layers-dir={work.folders[0]}",
     ]
-    command += ["--unbuilt", "--", " ".join(missing)]
+    command += ["--unbuilt", "--", " ".join(work.missing)]
     if not subprocess.run([sys.executable, "-m", *command]).returncode:
         return True
-    folders = Folders(command_line.folders)
+    folders = Folders(work.folders)
     failed = [
         name
-        for name in missing
+        for name in work.missing
         if not (layer := folders.find(name)) or layer.folder.parent != folders.folders[0]
     ]
     console.print(f"Not ported: {', '.join(failed)}. The lines above have the reasons", soft_wrap=True)
-    for state in command_line.states if len(command_line.states) > 1 else ():
-        if not any(state.phase in command_line.needs[name].phases for name in failed):
-            console.print(f"{shell(f'PHASE={state.phase}')} needs none of these")
+    for phase in work.phases if len(work.phases) > 1 else ():
+        if not any(phase in work.missing[name].phases for name in failed):
+            console.print(f"{shell(f'PHASE={phase}')} needs none of these")
     if fields := dict.fromkeys(one.path for name in failed for one in of_forks[name]):
         console.print(
             f"If the fork's own fields do not matter: {shell('IGNORE=' + ' '.join(fields))}", soft_wrap=True

@@ -6,7 +6,7 @@ import functools
 import random
 import signal
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -199,6 +199,12 @@ def item_shapes(spec: Spec, net_path) -> dict[str, tuple[int, ...]]:
         return LayerData(spec, "TEST", functools.partial(_find, str(net_path)), 0).shapes()
     except (CaffeError, OSError):
         return {}
+
+
+def first_items(specs: Iterable[Spec], net_path) -> dict[Spec, dict[str, tuple[int, ...]]]:
+    """The shapes of what each data layer reads first; none of a layer that has nothing to read."""
+    found = {spec: item_shapes(spec, net_path) for spec in specs if not spec.bottoms}
+    return {spec: shapes for spec, shapes in found.items() if shapes}
 
 
 def why_unread(spec: Spec, net_path) -> str:

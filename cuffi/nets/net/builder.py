@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Iterator
 
@@ -12,7 +13,7 @@ from ..forks import fork_classes
 from .blob_shapes import infer_shapes
 from .choice import NO_COMPUTATION, Options, by_torch, module_of
 from .graph import Graph, Spec, build
-from .inputs import check_names, input_shapes, is_input
+from .inputs import Items, check_names, input_shapes, is_data, is_input
 from .messages import message_of
 from .net import CaffeNet, Phase
 from .phases import TRAIN, State, included, why_left_out
@@ -172,14 +173,24 @@ class Builder:
     # ---------------------------------------------------------------------------------------- inputs
 
     def _input_shapes(self, graph: Graph, phase: str) -> dict[str, tuple[int, ...]]:
-        shapes = input_shapes(self.root, self._in(phase), self.path, self.options.shapes, self.specs)
+        specs, given = self._in(phase), self.options.shapes
+        shapes = input_shapes(self.root, specs, self.path, given, self.specs, self._items)
         read = {value for step in graph.steps for value in step.bottoms}
         for blob, value in graph.inputs.items():
             if blob not in shapes and value in read:
-                makers = [spec for spec in (*self._in(phase), *self.specs) if blob in spec.tops]
+                makers = [spec for spec in (*specs, *self.specs) if blob in spec.tops]
                 spec = makers[0] if makers else self._input_spec(0, blob)
                 self.report.add(spec, self._why_unknown(spec, blob), phase)
         return shapes
+
+    @functools.cached_property
+    def _items(self) -> Items:
+        """What the data layers read first, where their data are there."""
+        if not any(is_data(spec.type) and spec.type not in ("Input", "DummyData") for spec in self.specs):
+            return {}
+        from ..data.loader import first_items  # imported here, because it imports numpy
+
+        return first_items(self.specs, self.path)
 
     def _inputs_with_shape(self) -> set[str]:
         """The input blobs whose shape the user or the file says."""

@@ -1,8 +1,11 @@
-"""A net's inputs: `input` fields, Input layers and data layers, and their shapes in the file."""
+"""A net's inputs: `input` fields, Input layers and data layers, and their shapes by the file's words.
+
+Nothing is read here but the file's messages: what a data layer's first item has comes in (data/loader.py).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 
 from ...base import CaffeValueError, some
 from ...caffe_files.parameters import did_you_mean
@@ -11,6 +14,8 @@ from .choice import by_torch
 from .graph import Spec
 from .registry import Folders
 
+# The shapes of the first items that data layers read, by layer and blob.
+Items = Mapping[Spec, dict[str, tuple[int, ...]]]
 _LEGACY = ("num", "channels", "height", "width")
 
 
@@ -42,7 +47,9 @@ def check_names(given: dict, root: Node, specs: list[Spec], is_input, path) -> N
             raise CaffeValueError(f"{path}: shapes: no input {name!r}{near or '.'} There are: {listed}")
 
 
-def input_shapes(root: Node, specs: list[Spec], path, given: dict, others=()) -> dict[str, tuple[int, ...]]:
+def input_shapes(
+    root: Node, specs: list[Spec], path, given: dict, others=(), items: Items | None = None
+) -> dict[str, tuple[int, ...]]:
     """The inputs' shapes by blob, as far as they are known.
 
     Args:
@@ -50,13 +57,14 @@ def input_shapes(root: Node, specs: list[Spec], path, given: dict, others=()) ->
         given: the user's shapes, which win. A data layer's blobs have one batch size.
         others: the layers of all phases. Training and testing read the same images: if the phase's own data layer does
             not give a size, the other phase's does (except the batch size).
+        items: of the data layers whose first item was read.
     """
-    elsewhere = {}
+    elsewhere, items = {}, items or {}
     for spec in others:
-        elsewhere |= _of_layer(spec, path, given)
+        elsewhere |= _of_layer(spec, path, given, items)
     shapes = _of_net(root, path)
     for spec in specs:
-        found = _of_layer(spec, path, given)
+        found = _of_layer(spec, path, given, items)
         batch = _batch(spec, path, given)
         for top in spec.tops:
             if top not in found and elsewhere.get(top) and batch is not None and spec.type != "Input":
@@ -65,14 +73,17 @@ def input_shapes(root: Node, specs: list[Spec], path, given: dict, others=()) ->
     return elsewhere | shapes | given
 
 
-def _of_layer(spec: Spec, path, given: dict) -> dict[str, tuple[int, ...]]:
+def _of_layer(spec: Spec, path, given: dict, items: Items) -> dict[str, tuple[int, ...]]:
     if spec.bottoms:
         return {}
     if spec.type == "Input":
         param = spec.node.node("input_param") or Node()
         return _each(spec, [_dims(n, path) for n in param.nodes("shape")])
     batch = next((given[top][0] for top in spec.tops if given.get(top)), None)
-    found = _dummy(spec, path) if spec.type == "DummyData" else _data(spec, path, _batch(spec, path, given))
+    if spec.type == "DummyData":
+        found = _dummy(spec, path)
+    else:
+        found = items.get(spec) or _data(spec, path, _batch(spec, path, given))
     return found if batch is None else {top: (batch, *shape[1:]) for top, shape in found.items()}
 
 
@@ -141,13 +152,8 @@ def _dummy(spec: Spec, path) -> dict[str, tuple[int, ...]]:
 def _data(spec: Spec, path, batch: int | None) -> dict[str, tuple[int, ...]]:
     """The shapes of a data layer's tops: its batch size, and the image's crop or size.
 
-    If the data exist, their first item has the shape. Otherwise the number of channels is that of the mean values, 1 if
-    the layer reads grey images, and else 3.
+    The number of channels is that of the mean values, 1 if the layer reads grey images, and else 3.
     """
-    from ..data.loader import item_shapes  # imported here, because it imports numpy
-
-    if read := item_shapes(spec, path):
-        return read
     node = spec.node
     said = _parameters(spec)
     names = ("batch_size", "channels", "height", "width")

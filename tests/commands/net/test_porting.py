@@ -29,7 +29,7 @@ def test_what_is_missing_is_ported_and_built(asked, tmp_path, monkeypatch, fork,
     asked("show", TEXT.replace("Normalize", "Own").replace("Reduction", "Own"), CAFFE=str(fork.root))
     wanted = net.CommandLine([Settings({"LAYERS_DIR": str(folder)})], verify=False)
     said = io.StringIO()
-    assert net.provide(wanted, Console(file=said, width=200)) is (status == 0)
+    assert net.prepare(wanted, Console(file=said, width=200)) is (status == 0)
     assert ran == [
         [
             "cuffi.caffe_layers.port",
@@ -46,11 +46,11 @@ def test_what_is_missing_is_ported_and_built(asked, tmp_path, monkeypatch, fork,
     (folder / "own").mkdir()
     (folder / "own" / "__init__.py").write_text('caffe_layer(__name__, "Own")\n')
     ran.clear()
-    assert net.provide(wanted, Console(file=said, width=200)) is (status == 0)
+    assert net.prepare(wanted, Console(file=said, width=200)) is (status == 0)
     assert ran == [["tools.make.build", "libraries", f"LAYERS_DIR={folder}", "LAYERS=own"]]
     # For the comparison stock types are ported, too.
     wanted.verify, _ = True, ran.clear()
-    net.provide(wanted, Console(file=said, width=200))
+    net.prepare(wanted, Console(file=said, width=200))
     assert ran[0][-1] == "Convolution BatchNorm Scale"
 
 
@@ -71,7 +71,7 @@ def test_another_trees_layer_does_not_hide_the_forks_own(asked, tmp_path, monkey
         asked("show", TEXT.replace("Reduction", "Own"), CAFFE=str(tree))
         text = io.StringIO()
         wanted = net.CommandLine([Settings({"LAYERS_DIR": str(folder)}) for folder in folders], verify=False)
-        net.provide(wanted, Console(file=text, width=200))
+        net.prepare(wanted, Console(file=text, width=200))
         return [command[-1] for command in ran if command[0] == "cuffi.caffe_layers.port"], text.getvalue()
 
     assert said(first, second)[0] == ["Normalize"]
@@ -99,7 +99,7 @@ def test_the_toolkits_own_is_no_answer_if_port_fails(asked, tmp_path, monkeypatc
     asked("show", OWN, CAFFE=str(fork.root))
     said = io.StringIO()
     wanted = net.CommandLine([Settings({"LAYERS_DIR": str(tmp_path / "new")})], verify=False)
-    assert not net.provide(wanted, Console(file=said, width=200))
+    assert not net.prepare(wanted, Console(file=said, width=200))
     assert "Not ported: Normalize. " in said.getvalue()
 
 
@@ -120,7 +120,7 @@ def test_only_what_the_phase_needs_is_ported(asked, tmp_path, monkeypatch, fork)
         asked("show", OWN + layers, CAFFE=str(fork.root))
         wanted = net.CommandLine([Settings({"LAYERS_DIR": str(tmp_path / "new")})], verify=False)
         wanted.phase, wanted.options["stages"], text = phase, stages, io.StringIO()
-        assert not net.provide(wanted, Console(file=text, width=200))
+        assert not net.prepare(wanted, Console(file=text, width=200))
         return ran.pop(), re.findall("PHASE=.*", text.getvalue())
 
     rules = "phase: TRAIN", "phase: TEST", 'stage: "show"'
@@ -143,9 +143,9 @@ def test_a_forks_field_of_a_stock_type_is_named(asked, tmp_path, monkeypatch):
     said = io.StringIO()
     wrong = r"line 4: .*_param.rank of Conv.*, nor has .*IGNORE=convolution_param.rank"
     with pytest.raises(CaffeValueError, match=f"(?s){wrong}"):
-        net.provide(wanted, Console(file=said, width=200))
+        net.prepare(wanted, Console(file=said, width=200))
     proto.write_text("message ConvolutionParameter {\n  // rank = 9\n  optional int32 rank = 9;\n}\n")
-    assert not net.provide(wanted, Console(file=said, width=200))
+    assert not net.prepare(wanted, Console(file=said, width=200))
     assert said.getvalue().splitlines()[-4:] == [
         f"Porting Convolution from {proto.parent}",
         "  line 4: convolution_param.rank of Convolution is a field that stock Caffe does not have. "

@@ -20,13 +20,13 @@ layer { name: "two" type: "Own" bottom: "x" bottom: "one" bottom: "more" top: "t
 
 @pytest.fixture
 def ran() -> list:
-    """The commands that provide would run."""
+    """The commands that prepare would run."""
     return []
 
 
 @pytest.fixture
 def building(fork, tmp_path, monkeypatch, ran):
-    """Runs provide. Returns the commands that it would run."""
+    """Runs prepare. Returns the commands that it would run."""
     monkeypatch.setattr(
         porting.subprocess,
         "run",
@@ -42,7 +42,7 @@ def building(fork, tmp_path, monkeypatch, ran):
         for name, value in (("PROTOTXT", tmp_path / "x.prototxt"), ("CAFFE", caffe), ("SHAPES", shapes)):
             monkeypatch.setenv(name, str(value))
         asked = net.CommandLine([Settings({"LAYERS_DIR": str(tmp_path / "mine")})], verify=False)
-        assert net.provide(asked, Console(file=io.StringIO()))
+        assert net.prepare(asked, Console(file=io.StringIO()))
         return ran
 
     return run

@@ -130,3 +130,14 @@ def test_ssds_data_layer_says_the_shapes_of_images_and_boxes():
     assert caffe_net(text).shapes == {"data": (8, 3, 300, 200), "label": (1, 1, 1, 8)}
     with pytest.raises(CaffeValueError, match="a shape: expected an integer, got 'x'"):
         caffe_net(text.replace("height: 300", "height: x"))
+
+
+def test_what_was_read_of_a_data_layer_wins():
+    """Only the file's words and what is given decide: nothing is opened."""
+    root = parse(data("Data", "ab", CROP % "") + data("HDF5Data", "c", "hdf5_data_param { batch_size: 2 }"))
+    specs = [Spec.of(node) for node in upgraded(root, "p")]
+    assert input_shapes(root, specs, "p", {})["a"] == (4, 3, 7, 7)
+    items: dict[Spec, dict[str, tuple[int, ...]]]
+    items = {specs[0]: {"a": (4, 1, 5, 6), "b": (4,)}, specs[1]: {"c": (2, 9)}}
+    assert input_shapes(root, specs, "p", {}, items=items) == {"a": (4, 1, 5, 6), "b": (4,), "c": (2, 9)}
+    assert input_shapes(root, specs, "p", {"a": (8, 1, 5, 6)}, specs, items)["b"] == (8,)

@@ -75,7 +75,7 @@ BODIES = {
     "words": """enum { WIDTH = 3, LAST = WIDTH - 1 }; int turn = 1; __syncthreads(); turn += s[(id + LAST) % count];
                 BUMP(turn); __syncthreads(); return put(y + place, MAX(turn, s[(id + WIDTH) % count]));""",
     "lists": """int row[1][2] = {{n, id}}; s[id] += row[0][0]; __syncthreads();
-                int pair[2][1] = {{n}, {id}}; y[place] = s[(id + pair[0][0]) % count] + pair[1][0];""",
+                int pair[2][1] = {{n}, {id}}; y[place] = s[(id + 1) % count] + pair[0][0] + pair[1][0];""",
 }  # fmt: skip
 ON_FIBRES = {
     "places"

@@ -19,6 +19,11 @@ __global__ void by_while(int* y, const int* x, int n) {
   size_t i = t;
   while (i < n) { if (x[i] % 3) y[i] += x[i] * 2; i += stride; }
 }
+__global__ void by_words(int* y, const int* x, int n) {
+  for (unsigned int j = blockIdx.y * blockDim.y + threadIdx.y; j < 1; j += blockDim.y * gridDim.y)
+    for (long long i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x)
+      if (x[i] % 3) y[i] += x[i] * 2;
+}
 __global__ void by_atomics(int* y, const int* x, int n) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x) atomicAdd(y + i % 3, x[i]);
 }
@@ -40,7 +45,7 @@ def strides():
 
 @pytest.mark.parametrize("grid, block", SHAPES)
 @pytest.mark.parametrize("n", [-3, 0, 1, 63, 700, 100_001])
-@pytest.mark.parametrize("name", ["by_for", "by_while", "by_atomics", "by_rows"])
+@pytest.mark.parametrize("name", ["by_for", "by_while", "by_words", "by_atomics", "by_rows"])
 def test_numbers(strides, name, n, grid, block):
     """Threads that differ in y or z alone do the same again, one after the other on the processor."""
     count = max(n, 0)
@@ -55,7 +60,8 @@ def test_numbers(strides, name, n, grid, block):
         rows = torch.arange(count // 7, dtype=torch.int32).repeat_interleave(7)
         wanted[: len(rows)] = (used[: len(rows)] + rows) * grid[2] * block[2]
     else:
-        wanted[:count] = torch.where(used % 3 == 0, 0, used * 2) * again
+        rows = grid[2] * block[2] if name == "by_words" else again
+        wanted[:count] = torch.where(used % 3 == 0, 0, used * 2) * rows
     if name == "by_while" and n < 0:
         return  # size_t: beyond all memory
     if again > 1 and n > 1000 and name != "by_atomics":

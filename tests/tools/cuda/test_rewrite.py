@@ -173,11 +173,11 @@ def test_command_touches_the_output_but_not_unchanged_headers(command):
 
 def test_command_names_every_problem_and_leaves_no_output(command):
     command("int fine;\n")
-    done, out = command('__device__ void f() {\n  asm("x");\n  k<<<1, 2(x);\n}\n')
+    done, out = command("void f() {\n  k<<<1(x);\n  k<<<1, 2(x);\n}\n")
     assert done.returncode == 1
     assert not (out / "x.cpp").exists()
     assert [line.split(" error: ")[0] for line in done.stderr.splitlines()] == [
-        "src/x.cu:2:3:",
+        "src/x.cu:2:4:",
         "src/x.cu:3:4:",
     ]
 

@@ -29,8 +29,8 @@ def test_folders_of_the_cuda_toolkit(workshop, tmp_path):
         (tmp_path / "beside" / file).parent.mkdir()
         (tmp_path / "beside" / file).touch()
     named = workshop.build("-n", f"NVCC={beside}", "ARCH=sm_90", "BACKENDS=cuda", "libraries").split()
-    assert f"-L{beside.parent}/../lib64/" in named and "-lcudart_static" in named
-    assert named[named.index("-isystem") + 1] == f"{beside.parent}/../include/"
+    assert f"-L{beside.parent}/../lib64" in named and "-lcudart_static" in named
+    assert named[named.index("-isystem") + 1] == f"{beside.parent}/../include"
     unnamed = workshop.build("-n", f"NVCC={alone}", "ARCH=sm_90", "BACKENDS=cuda", "libraries").split()
     assert "-lcudart_static" in unnamed
     assert not {"-L", "-isystem"} & set(unnamed)
@@ -87,7 +87,7 @@ def test_a_kernel_that_asks_for_the_architecture_is_compiled_for_each(workshop):
 def test_kernels_are_optimised(tmp_path):
     flags = make("-n", "-p", "NVCC=/bin/true", f"BUILD={tmp_path}", "libraries").stdout
     assert re.search(r"^host_FLAGS = .* -O[23] ", flags, re.M) and re.search(
-        r"^cuda_NATIVE := .* -O[23] ", flags, re.M
+        r"^cuda_NATIVE = .* -O[23] ", flags, re.M
     )
     assert re.search(r"^cuda_native = .*\$\(cuda_NATIVE\).*\$\(cuda_FRONTS\)", flags, re.M)
 

@@ -292,9 +292,10 @@ def test_what_processes_read_stays_until_the_new_one_is_there(tmp_path, monkeypa
     assert {path.name for path in tmp_path.iterdir()} == {"source", *old}
 
 
-def test_builds_with_other_compilers_share_the_extension_that_makes_calls(layers):
+def test_builds_with_other_compilers_share_the_extension_that_makes_calls(tmp_path):
     """Each would make it anew for itself, while the other's processes read it. Messages need no compiler."""
-    jobs = [job_of(layers, CXX=compiler) for compiler in ("compiler", "sh")]
+    elsewhere = {"NVCC": "", "BUILD": str(tmp_path)}
+    jobs = [Job(Settings(elsewhere | {"CXX": compiler})) for compiler in ("env", "sh")]
     inputs = [job.rules.core_inputs.records for job in jobs]
     shared, layer = (
         [records[place].shared for records in inputs] for place in ("build", jobs[0].settings.core)

@@ -8,7 +8,8 @@ from support.new_layer import derive
 from support.typed import not_none
 
 from tools.cuda.source import Source
-from tools.new_layer.kernel_file import declared_in, kernels_of, type_names
+from tools.new_layer.declared import declared_in, type_names
+from tools.new_layer.kernel_file import kernels_of
 
 CONDITIONS = (
     "#ifdef A", "#ifndef A", "#ifdef GONE", "#ifndef GONE", "#if defined(A)", "#if !defined(A)", "#if defined GONE",

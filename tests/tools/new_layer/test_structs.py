@@ -8,9 +8,13 @@ import pytest
 import torch
 
 from cuffi import CaffeTypeError, CaffeValueError, load_inline
+from tools.cuda.lexer import Lexed
 from tools.new_layer.inline import completed
-from tools.new_layer.members import without_addresses
-from tools.new_layer.structs import layout_of, structs_of
+from tools.new_layer.structs import layout_of, structs_of, without_addresses
+
+
+def tokens_of(text):
+    return Lexed(text).tokens
 
 
 @pytest.mark.parametrize(
@@ -43,7 +47,7 @@ from tools.new_layer.structs import layout_of, structs_of
     ],
 )  # fmt: skip
 def test_fields(text, fields):
-    found = structs_of(text)["P"]
+    found = structs_of(tokens_of(text))["P"]
     assert (found is None) == (fields is None)
     shown = [
         f"{'const ' * f.is_const}{f.type}{'*' * f.is_pointer} {f.name}{f'[{f.count}]' if f.count else ''}"
@@ -63,7 +67,7 @@ def test_fields(text, fields):
     ],
 )
 def test_what_is_no_plain_struct(text):
-    assert structs_of(text) == {}
+    assert structs_of(tokens_of(text)) == {}
 
 
 @pytest.mark.parametrize(
@@ -171,16 +175,16 @@ def test_bytes_of_a_struct(seed):
             record.append((f"f{i}", types.get(kind) or KINDS[kind], (count,) if count else ()))
         texts.append(f"struct S{number} {{ {' '.join(fields)} }};")
         types[f"S{number}"] = np.dtype(record, align=True)
-        structs |= structs_of(texts[-1])
+        structs |= structs_of(tokens_of(texts[-1]))
     for name, wanted in types.items():
         assert layout_of(structs[name], structs) == (wanted.itemsize, wanted.alignment)
-    assert without_addresses(texts) == set(types)
+    assert without_addresses(map(tokens_of, texts)) == set(types)
 
 
 def test_vectors_in_a_struct():
-    (fields,) = structs_of("struct P { float x; float4 v; int2 i; uchar3 c; };").values()
+    (fields,) = structs_of(tokens_of("struct P { float x; float4 v; int2 i; uchar3 c; };")).values()
     assert layout_of(fields, {}) == (48, 16)
-    assert layout_of(structs_of("struct P { unknown x; };")["P"], {}) is None
+    assert layout_of(structs_of(tokens_of("struct P { unknown x; };"))["P"], {}) is None
 
 
 ROWS = """
@@ -256,3 +260,45 @@ def test_classes_are_bytes_and_structs_with_constructors_are_their_fields(cache)
     rays, out = torch.rand(5, 6), torch.empty(5)
     m.lengths(rays.view(torch.uint8), out, grid=1, block=5)
     torch.testing.assert_close(out, rays[:, 3:].sum(1) - rays[:, :3].sum(1))
+
+
+@pytest.mark.parametrize(
+    ("texts", "plain"),
+    [
+        (["struct A { int n; A(int k) : n(k) {} };", "struct B { A a[3]; int2 v; };"], "AB"),
+        (["struct A { int* n; };", "struct B { A a; };", "typedef struct { float v; } C;"], "C"),
+        (["struct A { int f(int* p) { return *p & 1; } union { int a; float b; }; };"], "A"),
+        (
+            [
+                "struct A { ~A(); int n; };",
+                "struct B { std::vector<int> n; };",
+                "struct C { void (*f)(int); };",
+            ],
+            "",
+        ),
+        (["class A { public: A(int k) : n(k) {} private: int n; };", "struct B : public A { A m; };"], "AB"),
+        (["struct A { A(int k) : n(nullptr) {} int* n; };", "struct B { A(*f)(int); };"], ""),
+        (
+            [
+                "template <typename T> struct V { T x, y; V operator*(V o) { return o; } };",
+                "using V3 = V<double>;",
+            ],
+            ["V", "V3"],
+        ),
+        (
+            ["struct A { std::array<float, 3> v; enum { N = 2 }; int w[N * 2]; };", "typedef A Other;"],
+            ["A", "Other"],
+        ),
+        (["struct A { union { int n; float* x; }; };", "struct B { int x = f(&y); ~B() = default; };"], "B"),
+        (["struct A : B { int n; };", "struct C { virtual int f(); };", "struct D { int& n; };"], ""),
+    ],
+)
+def test_structs_that_a_tensor_may_have(texts, plain):
+    assert without_addresses(map(tokens_of, texts)) == set(plain)
+
+
+def test_an_if_leaves_the_fields_open():
+    """Which of them a compiler sees is unknown, so nobody may give them one by one."""
+    text = "struct P {\n  int n;\n#ifdef BIG\n  int m;\n#endif\n};\n__global__ void k(float* y, P p) {}"
+    *_, without = completed("m", text + "__global__ void other(float* y) {}", "m.cu")
+    assert without == ["a kernel without a launcher: k takes a P p, with a part that C can't give it"]

@@ -3,6 +3,9 @@
 import pytest
 from support.new_layer import derive, kernel
 
+from tools.new_layer.instances import Template
+from tools.new_layer.kernel_file import kernels_of
+
 
 @pytest.mark.parametrize(
     ("given", "types"),
@@ -57,3 +60,20 @@ def test_a_concept_names_a_type(kind):
     )
     launchers, left_out = derive(text)
     assert not left_out and [arguments for _, arguments in launchers["k"].instances] == ["float, 4"]
+
+
+def test_what_a_template_is_compiled_for():
+    text = """enum Mode { kSum, kMean };
+    template <typename T, typename index_t, int N, Mode mode, bool flag> __global__ void k(T* x, const index_t* at) {}
+    void launch(float* x, int* at, cudaStream_t s) { k<float, int, 4, kSum, true><<<1, 32, 0, s>>>(x, at); }
+    template __global__ void k<double, int64_t, 8, kSum, true>(double*, const int64_t*);"""
+    file = kernels_of(text, "/x/foo.cu")
+    ((kernel, scope, parameters),) = file.kernels
+    template = Template(file, kernel, scope, list(kernel.launches), parameters)
+    assert template.types == {"T": "Dtype", "index_t": "Index"} and template.dispatch
+    assert template.indices == ["Index"]
+    assert template.choices == {"N": ["4", "8"], "mode": ["kSum", "kMean"], "flag": ["true", "false"]}
+    assert template.free() == {"N": "int", "mode": "int", "flag": "bool"}
+    instances = dict(template.instances({"N": "n", "mode": "mode", "flag": "flag"}))
+    assert len(instances) == 8
+    assert instances["n == 8 && mode == static_cast<int>(kMean) && !flag"] == "Dtype, Index, 8, kMean, false"
