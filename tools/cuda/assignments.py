@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from .casts import Edit
 from .lexer import Token
 from .number_types import KEYWORDS, QUALIFIERS, SIZES, VECTORS, Types, text_of, type_at
-from .outline import Function, split_commas
+from .outline import Function, skip_angles, split_commas
 from .shifts import is_small
 from .sides import UNARY, Sides, opening_angle
 from .source import Source
@@ -88,7 +88,10 @@ class Assignments(Sides):
                 yield from self._assignment(i, in_macro=False)
             elif tokens[i].kind == "name" and tokens[i + 1].text == "{":
                 yield from self._direct(i)
-            i = self.partner.get(i, i) + 1 if text in ("(", "[", "{") else i + 1
+            if text == "template" and tokens[i + 1].text == "<":  # its `typename = X` is no member
+                i = skip_angles(tokens, self.partner, i + 1, self.last)
+            else:
+                i = self.partner.get(i, i) + 1 if text in ("(", "[", "{") else i + 1
 
     def _kind(self, opening: int) -> str:
         """What these brackets are: of a lambda, of a class, of an enum, or only their sign."""
@@ -138,7 +141,7 @@ class Assignments(Sides):
         begin = self.statement(start)
         found = type_at(tokens, self.partner, begin, start + 1)
         plain = sign - start == 1 or (is_list and tokens[start + 1].text == "[")
-        if before in NOT_LEFT or any(t.text in ("auto", "using") for t in tokens[begin:start]):
+        if before in NOT_LEFT or any(t.text in ("auto", "using") for t in tokens[max(begin - 1, 0) : start]):
             return None
         declares = found is not None and self.is_declaration(begin, found[1])
         if declares and (self.ends_operand(start - 1) or before == "," or before in UNARY | {"&&"}):
@@ -161,8 +164,8 @@ class Assignments(Sides):
         if in_macro and (end >= self.last or tokens[end].text != ";") and not self.is_statement:
             return
         start = self.left(sign)
-        if start is None:
-            return
+        if start is None or (start > self.first and tokens[start - 1].text.startswith("#")):
+            return  # of `k##name = x` only the preprocessor knows the left side
         is_list = tokens[after].text == "{"
         if self.is_clear(after, end) and not is_list:
             return

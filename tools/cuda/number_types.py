@@ -139,6 +139,8 @@ class Types:
 
     def may_be_whole(self, text: str) -> bool:
         """May a type be an integer? Not a pointer, a reference, a real number, or a class of the files."""
+        if text == "decltype ( auto )":
+            return False
         if text.startswith("decltype (") and text.count("(") == text.count(")") and text.endswith(")"):
             return True
         if re.search(r"[*&(\[]", text) or re.search(r"\bauto\b", text):

@@ -8,12 +8,15 @@ import pytest
 from support.rewriting import rewrite
 from support.workshop import FIXTURES, ROOT
 
+from tools.cuda.analysis import Unit
 from tools.cuda.arguments import Arguments
 from tools.cuda.assignments import Assignments, result_of
 from tools.cuda.number_types import Names, Types
+from tools.cuda.rewrite import rewrite_unit
 from tools.cuda.shifts import shifts
 from tools.cuda.sides import Sides
 from tools.cuda.source import Source
+from tools.cuda.to_host import HostRewriter
 
 CXX = [
     "g++",
@@ -164,6 +167,26 @@ def test_the_left_side_of_a_sign(text, left):
     sign = max(i for i, token in enumerate(tokens) if token.text == "=")
     names = Names(Types([source]))
     assert Sides(tokens, source.lexed.partner, 0, len(tokens), names, "").left(sign) == left
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "struct A { template <typename U, typename = std::enable_if_t<!std::is_same<T, U>::value>> A(U u); };",
+        "struct A { template <class U, typename std::enable_if<B<U>::value, int>::type = 0> __device__ void f(U u); };",
+        "template <class T> struct A { template <typename = T> __device__ void f(); template <int n = 3> struct B; };",
+        "#define CONSTANT(name) constexpr Kind k##name = Kind::name;\n__device__ int f() { return 1; }",
+        "struct A { int* p; __device__ decltype(auto) at(int i) { return p[0]; } };",
+        "#define DISPATCH(name, number) using name [[maybe_unused]] = typename OfType<number>::type;",
+        "#define UNUSED __attribute__((unused))\n#define ALIAS(name) using name UNUSED = typename OfType<3>::type;",
+        "template <typename T> __device__ void f() { using A [[maybe_unused]] = T; A a{}; }",
+        "struct A { __device__ virtual int f() = 0; A& operator=(const A&) = default; };",
+    ],
+)
+def test_what_is_no_assignment(text):
+    """What the rewriters of assignments, results and arguments leave as it is."""
+    texts, problems, _ = rewrite_unit(Unit(text, "x.cu"), HostRewriter, "", "")
+    assert not problems and texts[""].endswith(text)
 
 
 @pytest.mark.parametrize("name", ["valid", "implicit"])
