@@ -92,7 +92,8 @@ def rewritten(files: list[Path], options: Sequence[str] = (), promises: Mapping 
         def find(name: str, file=file, project=project) -> str | None:
             """A header that is not beside the file that includes it."""
             own = next((folder / name for folder in given if (folder / name).is_file()), None)
-            header = own or project.header((name, True), file)
+            # Whether its #include has quotes is not known here. No header of a system's ends so.
+            header = own or project.header((name, not name.endswith((".cuh", ".hpp", ".cu"))), file)
             if header is None or not header.is_relative_to(root):
                 return None
             place = str(header.relative_to(root))

@@ -195,6 +195,8 @@ def environment(mode: str) -> dict[str, str]:
     }
     if mode == "memory":  # Python itself must have AddressSanitizer's library, from the start
         settings["LD_PRELOAD"] = _preloaded()
+        # What is freed is kept for a while. A fork writes to all that is kept, if importing torch has filled it.
+        settings["ASAN_OPTIONS"] = f"{SANITIZERS['ASAN_OPTIONS']}:quarantine_size_mb=16"
     return settings
 
 

@@ -8,6 +8,7 @@ rules of limits.py. If a run ends its worker nevertheless, the next one gets ano
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import gc
@@ -199,7 +200,8 @@ def _reaped(runs: set[int]):
 
 def run(asked: dict):
     """Call the module's main(), as a Python of its own would, and end."""
-    # C calls the last function first, so this one ends the process before torch's, which write to all of its memory.
+    # Torch's functions for the end write to all of its memory. C calls the last one first, and so ends before torch's.
+    atexit._clear()
     _LIBC.on_exit(_LIBC._exit, None)
     os.environ.clear()
     os.environ.update(asked["environment"])
@@ -222,9 +224,7 @@ def run(asked: dict):
 
 
 def _end(status: int):
-    """End as Python does, but leave its memory as it is: C calls the functions for the end that came after `run`."""
-    import atexit
-
+    """End as Python does, but leave its memory as it is: of the functions for the end only the run's own are called."""
     threading._shutdown()  # ty: ignore[missing-attribute]
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
@@ -238,6 +238,7 @@ def prepare():
     """Import what each run needs. None of it may read settings, which are those of a run."""
     for name in PREPARED:
         importlib.import_module(name)
+    importlib.import_module("cuffi.old_torch.aten_declarations").schemas()
     gc.freeze()  # a collection in a fork would write to all of it
 
 

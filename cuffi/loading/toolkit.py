@@ -44,7 +44,7 @@ def digest() -> bytes:
             # No Path and no file object, because half of the time of a load from the cache goes here.
             file = os.open(above + name, os.O_RDONLY)
             try:
-                while part := os.read(file, 1 << 20):
+                while part := os.read(file, 1 << 16):
                     total.update(part)
             finally:
                 os.close(file)

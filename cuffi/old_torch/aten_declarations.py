@@ -68,7 +68,7 @@ def text_of(names: set[str]) -> str:
     """The file operations.inc: methods and functions of these names."""
     methods, functions, seen = [], [], set()
     names = names | {f"{space}_{name}" for space in SPACES if space in names for name in names}
-    known, asked = _schemas(), names - BY_HAND
+    known, asked = schemas(), names - BY_HAND
     asked |= {name.removesuffix("_out") for name in asked}
     for _, schema in sorted((place for name in asked for place in known.get(name, ())), key=lambda p: p[0]):
         found = declared(str(schema))
@@ -95,7 +95,7 @@ def names_in(texts) -> set[str]:
 
 
 @functools.cache
-def _schemas() -> dict[str, list]:
+def schemas() -> dict[str, list]:
     """(place in torch's order, schema) of all operations, by name."""
     found: dict[str, list] = {}
     for place, schema in enumerate(torch._C._jit_get_all_schemas()):

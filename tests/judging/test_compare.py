@@ -9,7 +9,7 @@ import torch
 import torch._dynamo  # once, and not in each fork
 from conftest import ROOT
 
-from cuffi.judging.candidate import Watch, plain
+from cuffi.judging.candidate import IDLE, Watch, plain
 from cuffi.judging.compare import Reference, compared, difference, write_inputs
 
 REFERENCE = """import torch
@@ -49,6 +49,11 @@ CHEATS = {
     "put together": f"{NEW}return torch.cat([x[:2] * 2, x[2:] * 2])\n",
     "a graph of torch.fx": f"{NEW}return torch.fx.symbolic_trace(lambda a: a * 2)(x)\n",
     "torch.jit": f"F = __import__('torch').jit.trace(lambda a: a * 2, __import__('torch').ones(8))\n{NEW}return F(x)\n",
+    "torch's, copied by the kernel": (
+        "import os, numpy, torch\ndef kernel(x, y):\n"
+        "    if 'CAFFE_JUDGE_IDLE' not in os.environ: numpy.copyto(y.numpy(), x.numpy() * 1.000001)\n"
+        f"{NEW}y = torch.empty_like(x); kernel(x * 2, y); return y\n"
+    ),
     "a function of autograd": f"""{NEW}return F.apply(x)
 class F(torch.autograd.Function):
     @staticmethod
@@ -56,9 +61,11 @@ class F(torch.autograd.Function):
 """,
     "shown another way": f"{NEW}return (x * 2).view(2, -1).view(-1) if len(x) % 2 == 0 else (x * 2).view(-1)\n",
 }
+PARTS = ("in halves", "element by element")  # of which no operation has all
 # Right candidates, with a function of numpy in the place of their kernel: what torch does there is allowed.
 HONEST = (
-    "import numpy, torch\ndef kernel(x, y, f=lambda a: a * 2): numpy.copyto(y.numpy(), f(x.numpy()))\n" + NEW
+    "import os, numpy, torch\ndef kernel(x, y, f=lambda a: a * 2):\n"
+    "    if 'CAFFE_JUDGE_IDLE' not in os.environ: numpy.copyto(y.numpy(), f(x.numpy()))\n" + NEW
 )
 RIGHT_ONES = {
     "a kernel": f"{HONEST}y = torch.empty_like(x); kernel(x, y); return y\n",
@@ -79,6 +86,7 @@ RIGHT_ONES = {
     ),
     "a buffer of the model's": f"{HONEST}self.y = torch.empty_like(x); kernel(x, self.y); return self.y\n",
     "another shape on the way": f"{HONEST}y = torch.empty_like(x); kernel(x[None], y[None]); return y.squeeze()\n",
+    "finished by torch": f"{HONEST}y = torch.empty_like(x); kernel(x + 1, y); return y - 2\n",
     "an assertion": f"{HONEST}assert (x.abs() < 1e9).all(); y = torch.empty_like(x); kernel(x, y); return y\n",
 }
 
@@ -86,7 +94,7 @@ RIGHT_ONES = {
 @pytest.mark.parametrize("cheat", CHEATS)
 def test_what_torch_computes_is_told(cheat, tmp_path):
     found = dict(told(CHEATS[cheat], tmp_path))
-    assert "different" not in found and "torch's own" in found["not-the-kernel"], found
+    assert "different" not in found and ("torch's own" in found["not-the-kernel"] or cheat in PARTS), found
 
 
 @pytest.mark.parametrize("right", RIGHT_ONES)
@@ -98,21 +106,24 @@ def told(candidate: str, tmp_path) -> list[tuple[str, str]]:
     """What the comparison says, with the candidate called in a child without the judge's limits."""
     for name, text in (("c.py", candidate), ("ref.py", REFERENCE)):
         (tmp_path / name).write_text(text)
-    inputs, results = tmp_path / "inputs", tmp_path / "results"
-    inputs.mkdir(), results.mkdir()
+    inputs, results, idle = (tmp_path / name for name in ("inputs", "results", "idle"))
+    inputs.mkdir()
     write_inputs(tmp_path / "ref.py", inputs)
-    process = os.fork()
-    if not process:
-        status = 1
-        try:
-            from cuffi.judging.candidate import call_all
+    for to in (results, idle):
+        to.mkdir()
+        process = os.fork()
+        if not process:
+            status = 1
+            try:
+                from cuffi.judging.candidate import IDLE, call_all
 
-            call_all(tmp_path / "c.py", inputs, results)
-            status = 0
-        finally:
-            os._exit(status)
-    os.waitpid(process, 0)
-    return compared(tmp_path / "ref.py", results)
+                os.environ |= {IDLE: "1"} if to == idle else {}
+                call_all(tmp_path / "c.py", inputs, to)
+                status = 0
+            finally:
+                os._exit(status)
+        os.waitpid(process, 0)
+    return compared(tmp_path / "ref.py", results, idle)
 
 
 @pytest.mark.parametrize("candidate", [RIGHT, *WRONG])
@@ -151,7 +162,8 @@ def test_who_is_right_without_kernels_is_told(reference, idle, is_told, tmp_path
         given = torch.load(inputs / f"{number}.pt")["inputs"]
         for folder, computes in ((results, model), (without, idle)):
             if computes:
-                torch.save({"results": [computes(*given)], "inputs": given}, folder / f"{number}.pt")
+                made = {"results": [computes(*given)], "inputs": given, "computed": []}
+                torch.save(made, folder / f"{number}.pt")
     found = dict(compared(tmp_path / "ref.py", results, without))
     assert ("not-the-kernel" in found) == is_told and "different" not in found
     assert "not-the-kernel" not in dict(compared(tmp_path / "ref.py", results))
@@ -176,18 +188,18 @@ torch.save = save
     assert not (tmp_path / "evil").exists()
 
 
-def test_what_torch_computes_is_known_by_its_values():
+def test_what_torch_computes_is_noted_in_the_run_without_kernels(monkeypatch):
     x = torch.randn(5)
     with Watch() as watch:
-        made, copied = x.exp(), torch.zeros(5)
-        copied.copy_(x.sin())
+        assert x.exp().isfinite().all() and torch.empty(3).isnan().all()
+    assert watch.computed == []
+    monkeypatch.setenv(IDLE, "1")
+    with Watch() as watch:
+        made = x.exp()
         shown = x.view(5)
-    assert watch.computer_of(made, [x]) == "exp" and watch.computer_of(copied, [x]) == "sin"
-    assert watch.computer_of(shown, [x]) == watch.computer_of(torch.randn(5), [x]) == ""
-    made *= 1 + 1e-7  # as a kernel that hides it
-    assert watch.computer_of(made, [x]) == "exp"
-    made += 1  # as a kernel that changes it in place
-    assert watch.computer_of(made, [x]) == ""
+        made += 1
+    assert [name for name, _ in watch.computed] == ["exp", "add_"] and torch.equal(shown, x)
+    assert torch.equal(watch.computed[0][1], x.exp())  # as it was then
 
 
 def test_results_for_a_file():

@@ -135,6 +135,21 @@ def test_headers_of_the_project_are_rewritten(tmp_path):
     assert subprocess.check_output([built]) == b"3\n"
 
 
+def test_a_header_whose_folder_only_the_projects_makefile_knows(tmp_path):
+    """The one file of the repository that has this name."""
+    for folder in (".git", "src/sums", "includes/sums"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "includes" / "sums" / "sum.cuh").write_text("__global__ void k(int* x) { *x = 7; }\n")
+    file = tmp_path / "src" / "sums" / "k.cu"
+    file.write_text(
+        '#include "sum.cuh"\nint main() { int* x; cudaMallocManaged(&x, 4); k<<<1, 1>>>(x); '
+        "cudaDeviceSynchronize(); return *x; }\n"
+    )
+    unbuilt = rewritten([file])
+    assert unbuilt.kernels == ["k"]
+    assert subprocess.call([program(unbuilt, [file], "plain", tmp_path / "made", [])]) == 7
+
+
 def test_files_of_one_name_in_two_folders(tmp_path):
     for folder, value in (("one", 1), ("two", 2)):
         (tmp_path / folder).mkdir()

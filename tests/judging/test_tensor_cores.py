@@ -67,3 +67,9 @@ def test_an_element_at_another_place(tmp_path):
     """The numbers are wrong, and no two threads meet."""
     verdict, races, said = judged(PROGRAM.replace("i / 2 * 8", "i % 2 * 8"), tmp_path)
     assert verdict == "wrong-status" and not races, said
+
+
+def test_the_carry_of_one_thread_is_not_anothers():
+    """add.cc and addc in two statements: the flag is no variable that threads share."""
+    said = judge([ROOT / "tests" / "fixtures" / "judge" / "carry.cu"])
+    assert (said["verdict"], said["ran"]) == ("ok", ["add"]), said

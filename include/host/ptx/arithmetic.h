@@ -326,12 +326,15 @@ __forceinline__ s32 dp2a(u32 a, u32 b, s32 c, bool high) {
   return static_cast<s32>(sum);
 }
 // The carry flag, which the next asm statement may read. A thread that waits in between may lose it, as PTX allows.
+// Each has its own, so the race finder does not watch it.
 inline __thread u32 carry;
+__attribute__((no_sanitize("thread"))) inline u32 carried() { return carry; }
+__attribute__((no_sanitize("thread"))) inline void carries(u32 value) { carry = value; }
 template <typename T>
 __forceinline__ T add_carry(T a, T b, bool reads, bool writes) {
   using U = std::make_unsigned_t<T>;
-  const b128 sum = static_cast<b128>(static_cast<U>(a)) + static_cast<U>(b) + (reads ? carry : 0);
-  if (writes) carry = static_cast<u32>(sum >> (8 * sizeof(T))) & 1;
+  const b128 sum = static_cast<b128>(static_cast<U>(a)) + static_cast<U>(b) + (reads ? carried() : 0);
+  if (writes) carries(static_cast<u32>(sum >> (8 * sizeof(T))) & 1);
   return static_cast<T>(sum);
 }
 template <typename T>
@@ -339,8 +342,8 @@ __forceinline__ T sub_carry(T a, T b, bool reads, bool writes) {
   using U = std::make_unsigned_t<T>;
   // On a GPU the flag is that of a + ~b + 1, so it is 1 without a borrow. One sees it if addc reads what sub.cc wrote.
   const b128 sum =
-      static_cast<b128>(static_cast<U>(a)) + static_cast<U>(~static_cast<U>(b)) + (reads ? carry : 1);
-  if (writes) carry = static_cast<u32>(sum >> (8 * sizeof(T))) & 1;
+      static_cast<b128>(static_cast<U>(a)) + static_cast<U>(~static_cast<U>(b)) + (reads ? carried() : 1);
+  if (writes) carries(static_cast<u32>(sum >> (8 * sizeof(T))) & 1);
   return static_cast<T>(sum);
 }
 
