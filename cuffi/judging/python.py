@@ -203,7 +203,9 @@ def environment(mode: str) -> dict[str, str]:
 @functools.cache
 def _preloaded() -> str:
     asked = [[*compiler(), f"-print-file-name={name}"] for name in PRELOADED]
-    return " ".join(subprocess.run(one, capture_output=True, text=True).stdout.strip() for one in asked)
+    files = [subprocess.run(one, capture_output=True, text=True).stdout.strip() for one in asked]
+    # A compiler that has no such file prints the name alone. The loader knows libstdc++ by the name of its version.
+    return " ".join("libstdc++.so.6" if file == "libstdc++.so" else file for file in files)
 
 
 @functools.cache
