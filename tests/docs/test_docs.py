@@ -1,6 +1,7 @@
 """README.md and docs/: their code runs, their files build, and their commands and links exist."""
 
 import importlib
+import importlib.util
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -45,8 +46,13 @@ QUICK = {
 }
 
 
+# Packages that a page's program needs, and the tests do not install: they take hundreds of megabytes.
+OPTIONAL = [name for name in ("ray",) if importlib.util.find_spec(name) is None]
+
+
 def programs(document: Path) -> list[Block]:
-    return [block for block in blocks(document) if block.language == "python" and not block.file]
+    found = [block for block in blocks(document) if block.language == "python" and not block.file]
+    return [block for block in found if not any(f"import {name}\n" in block.text for name in OPTIONAL)]
 
 
 @pytest.mark.filterwarnings("ignore")  # torch's own, about its own
