@@ -159,7 +159,7 @@ def judge_all(
         The answers of this call, in order.
     """
     done, words = _done(to) if to else set(), list(options)
-    left = (request for request in requests if "id" not in request or request["id"] not in done)
+    left = (request for request in requests if "id" not in request or json.dumps(request["id"]) not in done)
     for said in Pool(jobs, lambda: starts(words), seconds).answers(left):
         if to:
             with open(to, "a") as file:
@@ -167,12 +167,12 @@ def judge_all(
         yield said
 
 
-def _done(file: Path) -> set:
-    """The ids that have an answer. A last line that was not written whole is cut off."""
+def _done(file: Path) -> set[str]:
+    """The ids that have an answer, as JSON. A last line that was not written whole is cut off."""
     if not file.exists():
         return set()
     text = file.read_bytes()
     whole = text[: text.rfind(b"\n") + 1]
     if whole != text:
         file.write_bytes(whole)
-    return {json.loads(line)["id"] for line in whole.splitlines()}
+    return {json.dumps(json.loads(line)["id"]) for line in whole.splitlines()}

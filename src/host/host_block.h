@@ -66,7 +66,9 @@ class BlockRunner {
     if (current_ && !current_->calls.empty()) current_->calls.pop_back();
   }
   void spin();
+#ifdef CAFFE_HOST_RACES
   void change();
+#endif
   void grid_barrier(Place place, const void* caller);
   bool is_cooperative() const { return kernel_->launch.cooperative; }
   // Is it the block's memory: dynamic, or this host thread's copy of a variable?

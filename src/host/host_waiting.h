@@ -22,6 +22,7 @@ void BlockRunner::spin() {
   begin_code();
 }
 
+#ifdef CAFFE_HOST_RACES
 // Let another block run, and the other threads of this one.
 void BlockRunner::change() {
   if (!running_ || !in_kernel || changes_left <= 0) return;
@@ -34,6 +35,7 @@ void BlockRunner::change() {
   begin_code();
   spin();
 }
+#endif
 
 bool BlockRunner::resume_spinning() {
   if (spinning_.empty()) return false;

@@ -16,12 +16,11 @@ from cuffi.loading import kernel_build, load_inline, loaded, nvrtc, toolkit
 from cuffi.runtime import extension
 from cuffi.runtime.kernels import KernelLibrary
 
-pytestmark = pytest.mark.usefixtures("own_cache")
 needs_nvrtc = pytest.mark.skipif(not nvrtc.candidates(), reason="needs NVRTC")
 
 
 @pytest.fixture(autouse=True)
-def _without_nvcc(monkeypatch):
+def _without_nvcc(own_cache, monkeypatch):
     monkeypatch.setenv("NVCC", "")
     monkeypatch.delenv("CUFFI_CUDA", raising=False)
 

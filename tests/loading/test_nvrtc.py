@@ -19,7 +19,6 @@ from cuffi.runtime.kernels import KernelLibrary
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
     pytest.mark.skipif(not nvrtc.candidates(), reason="needs NVRTC"),
-    pytest.mark.usefixtures("own_cache"),
 ]
 
 RELU6 = """template <typename Dtype> __global__ void relu6(const int n, const Dtype* in, Dtype* out) {
@@ -47,6 +46,11 @@ __global__ void softmax(const float* x, float* y, int cols) {
 }
 void run(const float* x, float* y, int rows, int cols) { softmax<<<rows, 256>>>(x, y, cols); }
 """
+
+
+@pytest.fixture(autouse=True)
+def _where_nvrtc_builds(own_cache, monkeypatch):
+    monkeypatch.delenv("CUFFI_CUDA")
 
 
 def loaded(name, text, **more):

@@ -224,6 +224,7 @@ def test_a_long_wait_for_an_entry_is_told_where_nobody_looks(own_cache, compiler
     assert error.count("waits") == 1 and f"load: fills waits for process {first.pid} (" in error
 
 
+@pytest.mark.xdist_group("the core's objects")  # both remove one that all workers share
 def test_a_long_wait_for_the_toolkits_objects_is_told(own_cache, compiler, monkeypatch):
     monkeypatch.setattr(run_make.Progress, "PATIENCE", 0.3)
     exec(loads(5), {})
@@ -243,6 +244,7 @@ def test_a_long_wait_for_the_toolkits_objects_is_told(own_cache, compiler, monke
     )
 
 
+@pytest.mark.xdist_group("the core's objects")  # both remove one that all workers share
 def test_who_uses_the_toolkits_objects_hinders_nobody_who_adds_some(own_cache, compiler):
     """A build of minutes holds the shared lock. Another one that lacks an object builds it beside that."""
     exec(loads(5), {})
