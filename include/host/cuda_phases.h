@@ -114,8 +114,8 @@ __forceinline__ auto each_lane(uint3 first, int number, unsigned int x, const La
 struct Gone {
   bool is[1024] = {};
   int count = 0, leaving = 0;
-  short last
-      [1024];  // those that leave now: the others of their warp do not see it before all are at the same place
+  // Those that leave now: the others of their warp do not see it before all are at the same place.
+  short last[1024];
   void leave(int thread) { last[leaving++] = static_cast<short>(thread); }
   void left() {
     for (int k = 0; k < leaving; ++k) {

@@ -33,9 +33,8 @@ def of_function(source: Source, function: Function, types: Types, in_loop: bool)
     tokens, partner, space = source.lexed.tokens, source.lexed.partner, IN_LOOP if in_loop else EVERYWHERE
     first, last = position_from(tokens, function.body) + 1, position_from(tokens, function.end - 1)
     if not types.is_for_devices(function):
-        lambdas = list(_lambdas(source, first, last, types))
-        names = Names(types, source, function) if lambdas else Names(types)
-        for begin, end in lambdas:
+        for begin, end in _lambdas(source, first, last, types):
+            names = Names(types, source, function)
             yield from casts(tokens, partner, begin, end, names, space)
             yield from Assignments(tokens, partner, begin, end, names, space).edits(None)
             yield from Arguments(tokens, partner, begin, end, names, space).edits()
