@@ -18,7 +18,8 @@ import random
 import sys
 import warnings
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import NamedTuple
 
@@ -169,6 +170,15 @@ def of_build(folder: Path, file: str) -> list[Row]:
     return [Row(file, "built")]
 
 
+def in_a_process(function, *arguments) -> list[Row]:
+    """A process for each file: after a wrong address a GPU's context is of no use."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        try:
+            return pool.submit(function, *arguments).result()
+        except BrokenProcessPool:
+            return [Row(str(arguments), "failed", "its process died")]
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -181,17 +191,15 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     files = sorted({c.file for c in CASES if options.word in c.file or options.word in c.kernel})
     found: Counter[str] = Counter()
-    # A process for each file: after a wrong address a GPU's context is of no use.
-    start = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(options.workers, mp_context=start, max_tasks_per_child=1) as pool:
-        if options.build:
-            tasks = [pool.submit(of_build, options.folder, file) for file in files]
-        else:
-            tasks = [pool.submit(of_file, options.folder, file, options.word) for file in files]
-            pairs = [(kind, seed) for seed in range(1, options.written + 1) for kind in WRITERS]
-            tasks += [pool.submit(of_writer, *pair) for pair in pairs]
-        for task in tasks:
-            for row in task.result():
+    tasks: list[tuple] = []
+    if options.build:
+        tasks += [(of_build, options.folder, file) for file in files]
+    else:
+        tasks += [(of_file, options.folder, file, options.word) for file in files]
+        tasks += [(of_writer, kind, seed) for seed in range(1, options.written + 1) for kind in WRITERS]
+    with ThreadPoolExecutor(options.workers) as pool:
+        for rows in pool.map(lambda task: in_a_process(*task), tasks):
+            for row in rows:
                 found[row.kind] += 1
                 if row.kind not in ("same", "built"):
                     print(f"{row.kind}: {row.kernel} {row.said}", flush=True)

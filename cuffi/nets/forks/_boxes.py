@@ -98,8 +98,9 @@ def suppressed(boxes: Tensor, valid: Tensor, threshold: float, eta: float = 1.0,
     if AS_ONE_OPERATOR and eta == 1 and overlap is _overlap:
         return torch.ops.cuffi.suppressed(boxes, valid, threshold)
     if eta == 1 and overlap is _overlap and threshold >= 0 and valid.numel() and is_plain(boxes):
-        lists = boxes.reshape(-1, *boxes.shape[-2:]), valid.reshape(-1, valid.shape[-1])
-        return torch.from_numpy(_one_by_one(*(part.numpy() for part in lists), threshold)).reshape(valid.shape)
+        lists = boxes.detach().reshape(-1, *boxes.shape[-2:]), valid.reshape(-1, valid.shape[-1])
+        kept = _one_by_one(*(part.numpy() for part in lists), threshold)
+        return torch.from_numpy(kept).reshape(valid.shape)
     count = boxes.shape[-2]
     kept = valid.contiguous()  # while_loop requires equal layouts of its inputs and outputs
     for begin in range(0, count, _BLOCK):
@@ -110,7 +111,7 @@ def suppressed(boxes: Tensor, valid: Tensor, threshold: float, eta: float = 1.0,
 
 
 def is_plain(x: Tensor) -> bool:
-    """Does it lie in the processor's memory, and does no tracer watch, which would take what numpy says for a constant?"""
+    """May numpy compute with it? A tracer, if one watches, would take numpy's result for a constant."""
     if torch.compiler.is_compiling() or x.device.type != "cpu" or is_recorded((x,)):
         return False
     return x.dtype in (torch.float32, torch.float64)
@@ -125,8 +126,9 @@ def best_first(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     least = scores.topk(count, sorted=False).values.amin(-1, keepdim=True)
     chosen = ~(scores < least)  # and what is equal to the last one
     rows = zip(scores.reshape(-1, scores.shape[-1]), chosen.reshape(-1, scores.shape[-1]), strict=True)
-    best, order = zip(*(_best_of_row(*row, count) for row in rows), strict=True)
-    return tuple(torch.stack(part).reshape(*scores.shape[:-1], count) for part in (best, order))
+    found = [_best_of_row(*row, count) for row in rows]
+    best, order = (torch.stack([row[part] for row in found]) for part in (0, 1))
+    return best.reshape(*scores.shape[:-1], count), order.reshape(*scores.shape[:-1], count)
 
 
 def _best_of_row(scores: Tensor, chosen: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -141,8 +143,9 @@ def _one_by_one(boxes: np.ndarray, valid: np.ndarray, threshold: float) -> np.nd
     On a processor this is several times as fast as the rounds, because only boxes that are kept ask for overlaps.
     """
     left, top, right, bottom = np.ascontiguousarray(np.moveaxis(boxes, 2, 0))
-    width, height = right - left, bottom - top
-    size = np.where((width < 0) | (height < 0), boxes.dtype.type(0), width * height)
+    with np.errstate(all="ignore"):
+        width, height = right - left, bottom - top
+        size = np.where((width < 0) | (height < 0), boxes.dtype.type(0), width * height)
     parts, limit = [left, top, right, bottom, size], boxes.dtype.type(threshold)
     lists, undecided, kept = np.arange(len(valid)), valid.copy(), np.zeros_like(valid)
     while True:
@@ -161,15 +164,15 @@ def _one_by_one(boxes: np.ndarray, valid: np.ndarray, threshold: float) -> np.nd
 
 def _overlap_of_parts(one: list[np.ndarray], others: list[np.ndarray]) -> np.ndarray:
     """`overlap`, operation by operation. Where that is 0, this may be negative or NaN."""
-    common = np.minimum(one[2], others[2])
-    common -= np.maximum(one[0], others[0])
-    np.maximum(common, 0, out=common)
-    height = np.minimum(one[3], others[3])
-    height -= np.maximum(one[1], others[1])
-    common *= height
-    union = one[4] + others[4]
-    union -= common
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # infinite boxes, and a union of 0
+        common = np.minimum(one[2], others[2])
+        common -= np.maximum(one[0], others[0])
+        np.maximum(common, 0, out=common)
+        height = np.minimum(one[3], others[3])
+        height -= np.maximum(one[1], others[1])
+        common *= height
+        union = one[4] + others[4]
+        union -= common
         return np.divide(common, union, out=common)
 
 
