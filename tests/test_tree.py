@@ -99,6 +99,9 @@ TESTED_IN = {
     "cuffi/old_torch/copies.py": "old_torch/test_cpp_extension.py",
     "cuffi/old_torch/ffi/torch_utils_ffi.py": "old_torch/ffi/test_front.py",
     "cuffi/old_torch/make/build_wrapper.py": "old_torch/make/test_wrapper.py",
+    "cuffi/runtime/conversion.py": "runtime/test_launcher.py",
+    "cuffi/runtime/derivative.py": "runtime/test_operator.py",
+    "cuffi/runtime/signature.py": "runtime/test_launcher_numbers.py",
     "cuffi/old_torch/on_processor.py": "old_torch/test_ext_front.py",
     "tools/cuda/brackets.py": "tools/cuda/test_tokens.py",
     **{
