@@ -34,7 +34,8 @@ STANDARD = (
 # The headers of CUDA's libraries, which host code alone calls. Their types are ours (include/caffe_library_types.h).
 LIBRARIES = (
     "cublas.h", "cublas_v2.h", "cublasLt.h", "cublasXt.h", "cudnn.h", "cufft.h", "cufftXt.h", "curand.h",
-    "cusolverDn.h", "cusolverRf.h", "cusolverSp.h", "cusolver_common.h", "cusparse.h", "cusparse_v2.h", "nccl.h", "nvrtc.h",
+    "cusolverDn.h", "cusolverRf.h", "cusolverSp.h", "cusolver_common.h", "cusparse.h", "cusparse_v2.h", "nccl.h",
+    "nvrtc.h",
 )  # fmt: skip
 # Text that includes libcu++, which torch's wheels do not bring.
 NEEDS_LIBCUDACXX = re.compile(

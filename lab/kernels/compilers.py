@@ -48,7 +48,7 @@ GEOMETRY = {
     "lanes": (GRIDS, ((32, 1, 1), (64, 2, 1), (8, 4, 1))),
 }
 # A GPU may not ask a lane that has ended for its value; the simulator can.
-ASKS_THE_ENDED = re.compile(r"\breturn;.*(_sync\\(|FULL|warp_sum|scan\(|DOWN|MEET)", re.DOTALL)
+ASKS_THE_ENDED = re.compile(r"\breturn;.*(_sync\(|FULL|warp_sum|scan\(|DOWN|MEET)", re.DOTALL)
 
 
 class Row(NamedTuple):
