@@ -19,6 +19,7 @@
 #undef _FORTIFY_SOURCE  // it reports a jump to another stack as an error
 #include <algorithm>
 #include <atomic>
+#include <climits>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -270,7 +271,9 @@ void run_warps(const char* name, void (*call_blocks)(const void*, int64_t, int64
     run_grid(kThreads, name, call, threads, threads_bytes);
     allowed = bytes;
   }
-  if (next_launch.block.x % 32 == 0 || allowed >= 0)
+  // The loops count the threads along x in int.
+  const bool is_small = uint64_t(next_launch.grid.x) * next_launch.block.x <= INT_MAX;
+  if ((next_launch.block.x % 32 == 0 && is_small) || allowed >= 0)
     run_blocks(name, call_blocks, body);
   else
     run_grid(kThreads, name, call, threads, threads_bytes);

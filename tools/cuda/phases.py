@@ -246,6 +246,8 @@ class Phases:
         loop = region.loop
         if self.has_gone:
             loop = loop.replace("CAFFE_HOST_EACH", "CAFFE_HOST_EACH_LEFT")
+        elif loop == "CAFFE_HOST_EACH" and self._counts_along_x(number, region, used):
+            loop += "_ALONG"
         opening = f"{structures}{region.before} {loop} {self.shown}{kept.carried_into(number, used)}"
         here = "".join(
             f" (void){v.name};" for v in kept.carried if v.region == number
@@ -265,17 +267,24 @@ class Phases:
             yield 0, (first, last, "caffe_x" + "\n" * self.source.text.count("\n", first, last))
         yield from self._comparisons(region)
 
+    def _counts_along_x(self, number: int, region: Region, used: list[Variable]) -> bool:
+        """Has the region blockIdx.x * blockDim.x + threadIdx.x as an unsigned number?"""
+        for node in (n for s in region.statements for n in walk(s) if self._is_along_x(n)):
+            begins = node.parent.type == "init_declarator" and self.uses.begun_by(node)
+            if not begins or not begins.is_of({"int"}):
+                return True
+        again = [v for v in used if v.region != number and not v.is_kept and not v.is_of({"int"})]
+        return any(v.value is not None and self._is_along_x(v.value) for v in again)
+
     def _comparisons(self, region: Region) -> Iterator:
         """Edits by which `threadIdx.x < n` and `threadIdx.x >= n` end a loop: unsigned, they are its condition."""
         for node in (n for s in region.statements for n in walk(s) if n.type == "binary_expression"):
             left, sign, right = (node.child_by_field_name(field) for field in ("left", "operator", "right"))
             variable = self.uses.variable(left) if left.type == "identifier" else None
             is_int = variable is not None and variable.is_of({"int"})
-            if (
-                sign.type not in ("<", ">=")
-                or is_int
-                or component(self.body, self._value(left)) != f"{THREAD}.x"
-            ):
+            value = self._value(left)
+            counts = component(self.body, value) == f"{THREAD}.x" or self._is_along_x(value)
+            if sign.type not in ("<", ">=") or is_int or not counts:
                 continue
             yield 0, (*[self.body.place(left)[0]] * 2, f"{'!' * (sign.type == '>=')}::cuda_host::below(")
             yield 0, (*self.body.place(sign), ",")

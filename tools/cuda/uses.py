@@ -111,6 +111,10 @@ class Uses:
         found = [v for v in self.scopes if v.name == name and v.start <= at < v.end]
         return max(found, key=lambda v: v.start, default=None)
 
+    def begun_by(self, value) -> Variable | None:
+        """The variable whose first value a node is."""
+        return next((v for v in self.scopes if v.value == value), None)
+
     def variables(self, node) -> list[Variable]:
         """The variables that a part of the body names, maybe in a macro's text."""
         identifiers = [one for one in walk(node) if one.type == "identifier"]
