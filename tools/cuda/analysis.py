@@ -167,7 +167,7 @@ class Unit:
 
     @functools.cached_property
     def names(self) -> UnitNames:
-        return UnitNames(self.sources, self.macros)
+        return UnitNames(self.sources, self.macros, self._words)
 
     def _unread(self, source: Source) -> Iterator[Reason]:
         """The source's headers that are neither read nor known."""
