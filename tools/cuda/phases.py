@@ -414,11 +414,14 @@ def phases_of(
         names: those of the file and of its headers.
         shown: functions that the kernel calls ask for the thread.
     """
-    return tried(lambda interchanges: Phases(source, function, names, interchanges), shown)
+    return tried(
+        source, function, lambda interchanges: Phases(source, function, names, interchanges), shown
+    )
 
 
-def tried(made: Callable[[bool], Phases], shown: bool) -> Any:
+def tried(source: Source, function: Function, made: Callable[[bool], Phases], shown: bool) -> Any:
     """The edits of what is made with loops turn by turn, or without; or why there are none."""
+    reason: Any = None
     for interchanges in (True, False):
         try:
             phases = made(interchanges)

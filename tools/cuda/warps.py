@@ -506,5 +506,5 @@ def warps_of(
         late[:] = [warps.late]
         return warps
 
-    found = tried(made, shown)
+    found = tried(source, function, made, shown)
     return found if isinstance(found, Reason) else (found, late[0])
