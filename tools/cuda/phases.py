@@ -311,7 +311,9 @@ class Phases:
         opening = f"CAFFE_HOST_PLACE {{ {kept.carried_into(number, asked)}"
         opening = opening if lanes else f"::cuda_host::each_row(blockIdx, {WIDTH}, {opening}"
         to = " ".join(self._text_with_x(end).split())
-        turn = f" ::cuda_host::each_turn<{str(sign == '<=').lower()}>({PLACE}, {width}, {variable.name}, {to},"
+        turn = (
+            f" ::cuda_host::each_turn<{str(sign == '<=').lower()}>({PLACE}, {width}, {variable.name}, {to},"
+        )
         turn += f" CAFFE_HOST_TURN({variable.name}) {{ {kept.carried_into(number, used)}"
         yield 7, (start, start, f"{region.before} {opening}")
         yield 7, (first, first, turn)
@@ -414,9 +416,7 @@ def phases_of(
         names: those of the file and of its headers.
         shown: functions that the kernel calls ask for the thread.
     """
-    return tried(
-        source, function, lambda interchanges: Phases(source, function, names, interchanges), shown
-    )
+    return tried(source, function, lambda interchanges: Phases(source, function, names, interchanges), shown)
 
 
 def tried(source: Source, function: Function, made: Callable[[bool], Phases], shown: bool) -> Any:

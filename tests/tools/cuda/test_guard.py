@@ -30,6 +30,8 @@ GUARDS = {
     INDEX + "if (i + 1 < n) y[i] = x[i];": True,
     INDEX + "const int k = n / 2; if (i < k * 3) y[i] = x[i];": True,
     "size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; if (i < m) y[i] = x[i];": True,
+    "const auto i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i];": True,
+    "auto i = threadIdx.x; auto k = x[i]; if (k < n) y[i] = 1;": False,
     PLANE + "if (c >= n || r >= m) return; y[c + r * n] = 1;": True,
     PLANE + "if (c < n && r < m && (n > 3)) y[c + r * n] = 1;": True,
     "if (n > 0) y[0] = x[0];": True,
