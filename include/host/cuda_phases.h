@@ -42,16 +42,16 @@ __forceinline__ void each_thread(uint3 block, uint3 dim, const Phase& phase) {
 // The same of a phase that has blockIdx.x * blockDim.x + threadIdx.x as an unsigned number. If the compiler knows that it is
 // below 2^31, it sees it count up. Beyond, who cares for speed.
 template <typename Phase>
-__attribute__((noinline, cold)) void phase_apart(const Phase& phase, uint3 thread, int number, unsigned int x) {
+__attribute__((noinline, cold)) void phase_apart(const Phase& phase, uint3 thread, int number,
+                                                 unsigned int x) {
   phase(thread, number, x);
 }
 template <typename Phase>
 __forceinline__ void each_thread_along(uint3 block, uint3 dim, const Phase& phase) {
   if ((static_cast<uint64_t>(block.x) + 1) * dim.x > INT_MAX)
-    return each_thread(
-        block, dim, [&](uint3 thread, int number, unsigned int x) __attribute__((always_inline)) {
-          phase_apart(phase, thread, number, x);
-        });
+    return each_thread(block, dim,
+                       [&](uint3 thread, int number, unsigned int x)
+                           __attribute__((always_inline)) { phase_apart(phase, thread, number, x); });
   const int begin = static_cast<int>(block.x * dim.x), width = static_cast<int>(dim.x);
   int row = 0;
   for (unsigned int z = 0; z < dim.z; ++z)
@@ -103,7 +103,8 @@ CAFFE_HOST_THROUGH bool below(Index t, Other n) {
   if constexpr (std::is_same<Index, unsigned int>::value && std::is_integral<Other>::value &&
                 sizeof(Other) == sizeof(int)) {
     const int index = static_cast<int>(t), end = static_cast<int>(n);
-    const int most = static_cast<int>(static_cast<unsigned int>(end >> 31) >> 1);  // without a choice in the loop
+    const int most =
+        static_cast<int>(static_cast<unsigned int>(end >> 31) >> 1);  // without a choice in the loop
     return index < 0 || index == INT_MAX ? t < n : index < (most | (end & INT_MAX));
   } else
     return t < n;
@@ -147,7 +148,8 @@ __attribute__((noinline, cold)) void turn_apart(const Turn& turn, uint3 thread, 
 template <bool with_end, typename Index, typename End, typename Turn>
 __forceinline__ void each_turn(uint3 first, int number, unsigned int x, int width, Index i, End end,
                                const Turn& turn) {
-  const int count = turns<with_end>(width, i, end), column = static_cast<int>(first.x), from = static_cast<int>(x);
+  const int count = turns<with_end>(width, i, end), column = static_cast<int>(first.x),
+            from = static_cast<int>(x);
   if constexpr (std::is_same_v<Index, unsigned int>)  // what is below 2^31 is seen to count up
     if (static_cast<int>(i) >= 0 && static_cast<int>(i) <= INT_MAX - width) {
       const int begin = static_cast<int>(i);
@@ -167,8 +169,8 @@ __forceinline__ void each_turn(uint3 first, int number, unsigned int x, int widt
       turn(thread, number + k, static_cast<unsigned int>(from + k), i + static_cast<Index>(k));
   }
 }
-#define CAFFE_HOST_TURN(index)                                                        \
-  [&]([[maybe_unused]] ::uint3 threadIdx, [[maybe_unused]] int caffe_t,               \
+#define CAFFE_HOST_TURN(index)                                                       \
+  [&]([[maybe_unused]] ::uint3 threadIdx, [[maybe_unused]] int caffe_t,              \
       [[maybe_unused]] unsigned int caffe_x, [[maybe_unused]] decltype(index) index) \
       __attribute__((always_inline))
 // The warps of a block whose rows are whole warps (tools/cuda/warps.py), and the lanes of a warp, from its first one on.

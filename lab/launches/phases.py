@@ -118,9 +118,10 @@ DECLARE = [
     "Slot {a} = {m}; {a} += 1;|own changing",
     "int& {a} = s[id];|",
     "float4 {a} = make_float4(1.f, 2.f, 3.f, 4.f); for (int k = 0; k < {k}; ++k) {{ int z = k; float4 g = make_float4("
-    "{e} % 9, k, 2, 1); {a}.x += g.x * k; {a}.y -= g.y; {a}.w += x[z]; }} acc += (int)({a}.x + {a}.y + {a}.w);|",
-    "float4 {a} = make_float4({e} % 9, 2, 3, 1); for (int k = 0; k < {u} % 7; k++) {{ if (k == {k}) {a}.x = k; {a}.y += ({e}) % 9; }}"
-    " acc += (int)({a}.x + {a}.y);|",
+    "{e} % 9, k, 2, 1); {a}.x += g.x * k; {a}.y -= g.y; {a}.w += x[z]; }}"
+    " acc += (int)({a}.x + {a}.y + {a}.w);|",
+    "float4 {a} = make_float4({e} % 9, 2, 3, 1); for (int k = 0; k < {u} % 7; k++) {{"
+    " if (k == {k}) {a}.x = k; {a}.y += ({e}) % 9; }} acc += (int)({a}.x + {a}.y);|",
     "constexpr int {a} = 3;|own",
     "enum {{ {a} = 4 }};|own",
 ]

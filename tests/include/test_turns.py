@@ -31,7 +31,8 @@ void count_turns(Index i, End end) {
 }
 template <typename Index, typename End>
 void ends(Index i, End first) {
-  for (int more : {0, 1, 7, 8, 255, 256, 300}) count_turns<false>(i, End(first + more)), count_turns<true>(i, End(first + more));
+  for (int more : {0, 1, 7, 8, 255, 256, 300}) 
+    count_turns<false>(i, End(first + more)), count_turns<true>(i, End(first + more));
 }
 void along(unsigned int block, unsigned int width) {
   unsigned int expected = block * width, calls = 0;

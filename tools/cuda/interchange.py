@@ -1,10 +1,10 @@
-"""Loops of threads that become loops over threads: their turns are outside, and what lies side by side is read in one go.
+"""Loops of threads that become loops over threads: turns are outside, and what lies side by side is read in one go.
 
-    for (int i = threadIdx.x; i < d; i += blockDim.x) s += p[i];    turns 0, 256, 512 ... of all threads, one after the other
-    for (int k = 0; k < 32; ++k) sum.x += a[r][k] * b[k][c].x;      turns 0, 1, 2 ... of all threads
+    for (int i = threadIdx.x; i < d; i += blockDim.x) s += p[i];    each thread's i, then each one's i + blockDim.x ...
+    for (int k = 0; k < 32; ++k) sum.x += a[r][k] * b[k][c].x;      each thread's turn of k = 0, then of k = 1 ...
 
 The first is a *strided* loop: neighbours begin at neighbours, and all go on by as much, up to one end. The second is a
-*common* loop, whose head is the same for all threads. g++ vectorises those of numbers itself, over the threads, but no sums
+*common* loop, whose head is the same for all threads. g++ itself vectorises sums of numbers over the threads, but none
 of a `float4`; so only loops are taken in which fields of a variable change. Between two barriers no thread may see what
 another one does, so the order of turns is nobody's business, if it is not told by atomics, printf and the like.
 """
@@ -84,15 +84,15 @@ class Interchange:
         if lanes and right is not None and (sign, self.of(right)) in LANES:
             return 1 if component(self.uses.body, self.value_of(left)) == f"{THREAD}.x" else None
         if sign == "+":
-            parts = [self._slope(one, lanes) for one in (left, right)]
-            return None if None in parts else sum(parts)
+            one, other = (self._slope(part, lanes) for part in (left, right))
+            return None if one is None or other is None else one + other
         if sign in ("*", "-") and [self._slope(one, lanes) for one in (left, right)] == [0, 0]:
             return 0
         return None
 
 
 def common_loops(uses: Uses, compound, hoisted: set[int]) -> list:
-    """The loops among a compound's statements, whose head may be the same for all, in which a vector's fields change."""
+    """The statements of a compound that may be common loops."""
     found = []
     for node in compound.named_children:
         body = node.child_by_field_name("body") if node.type == "for_statement" else None

@@ -266,7 +266,7 @@ class Phases:
         self, number: int, region: Region, used: list[Variable], kept: KeptVariables
     ) -> Iterator:
         if region.strided is not None:
-            yield from self._strided_edits(number, region, used, kept)
+            yield from self._strided_edits(number, region, region.strided, used, kept)
             return
         at = region.start + self.body.shift
         start, end = self.bounds(region.statements) if region.statements else (at, at)
@@ -300,10 +300,10 @@ class Phases:
         yield from self._comparisons(region)
 
     def _strided_edits(
-        self, number: int, region: Region, used: list[Variable], kept: KeptVariables
+        self, number: int, region: Region, strided: Strided, used: list[Variable], kept: KeptVariables
     ) -> Iterator:
         """Edits by which a loop's head runs once for a row of threads, or for a warp, and its body turn by turn."""
-        variable, sign, end, head, body = region.strided or ()
+        variable, sign, end, head, body = strided
         (start, last), first = self.bounds(region.statements), self.body.place(body)[0]
         asked = [v for node in head for v in self.uses.variables(node) if v is not variable]
         lanes = region.loop != "CAFFE_HOST_EACH"

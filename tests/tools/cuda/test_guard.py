@@ -108,6 +108,8 @@ def test_counts_along_x(body):
         (INDEX + "y[i] = of_the_block();", False),
         (INDEX + "y[i] = A_BLOCK;", False),
         (INDEX + "atomicAdd(y, 1.f);", False),
+        (INDEX + "const int no_atomic = 2; y[i] = no_atomic;", True),
+        (INDEX + "int my_atomic = 2; my_atomic(y);", False),
         (INDEX + "__shared__ int k; k = 1; y[i] = k;", False),
     ],
 )
