@@ -34,6 +34,7 @@
 #include "host_kernel.h"
 #include "host_memory.h"
 #include "host_races.h"
+#include "host_sample.h"
 #include "host_signals.h"
 #include "host_team.h"
 #include "host_waiting.h"
@@ -207,9 +208,11 @@ void launch(Kernel& kernel, size_t body_bytes, const Run& run) {
     Launched() {
       race_finder.one_launch(true);
       interrupted = false, signals::launching = true;
+      Sample::begins(1);
     }
     ~Launched() {
       signals::launching = in_kernel = false;
+      Sample::begins(-1);
       race_finder.end_launch();
       race_finder.one_launch(false);
       if (lock) caffe_relock(lock);
@@ -219,7 +222,11 @@ void launch(Kernel& kernel, size_t body_bytes, const Run& run) {
   const int64_t threads = int64_t(block.x) * block.y * block.z;
   race_finder.begin_launch(kernel.name, threads, kernel.body, body_bytes, kernel.launch.caller);
   changes_left = kChanges;
-  if (!idle) run(grid, int64_t(grid.x) * grid.y * grid.z, threads);
+  const int64_t blocks = int64_t(grid.x) * grid.y * grid.z;
+  if (idle) return;
+  run(grid, blocks, threads);
+  race_finder.pause();
+  if (!kernel.launch.cooperative) Sample::now().over(kernel.name, blocks);
 }
 
 }  // namespace
@@ -244,6 +251,7 @@ void run_grid(Mode mode, const char* name, void (*call)(const void*), const void
     }
     spread(name, blocks, [&](int64_t number) {
       const int64_t b = backwards ? blocks - 1 - number : number;
+      if (!kernel.launch.cooperative && !Sample::now().has(b, blocks)) return;
       race_finder.watch_block(b, blocks);
       runner().run(
           kernel, uint3{static_cast<unsigned int>(b % grid.x), static_cast<unsigned int>(b / grid.x % grid.y),
@@ -260,7 +268,10 @@ void run_blocks(const char* name, void (*call)(const void*, int64_t, int64_t), c
     const int64_t most = std::max(kBlocksThreads, blocks * threads / (kBlocksParts * max_threads()));
     const int64_t together = std::max<int64_t>(1, most / threads);
     spread(name, (blocks + together - 1) / together, [&](int64_t part) {
-      runner().run_blocks(kernel, part * together, std::min(blocks, (part + 1) * together));
+      for (int64_t b = part * together, end = std::min(blocks, b + together), next; b < end; b = next) {
+        next = Sample::now().all(blocks) ? end : b + 1;
+        if (Sample::now().has(b, blocks)) runner().run_blocks(kernel, b, next);
+      }
     });
   });
 }

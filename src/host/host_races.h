@@ -86,6 +86,7 @@ inline RaceFinder race_finder;  // of empty functions
 #include <atomic>
 #include <mutex>
 
+#include "host_sample.h"
 #include "race_copies.h"
 #include "race_host.h"
 #include "race_library.h"
@@ -203,9 +204,7 @@ class RaceFinder : Order {
   // Watch this block, or only its atomic operations, by which others wait for it.
   void watch_block(int64_t block, int64_t blocks) {
     static const int64_t most = number_of("CAFFE_RACES_BLOCKS", INT64_MAX);
-    const int64_t ends = std::max<int64_t>(1, most / 4);
-    watched_ = accesses_ < kFewAccesses || blocks <= most || block < ends || block >= blocks - ends ||
-               uint32_t(block * 2654435761u) % blocks < static_cast<uint64_t>(most / 2);
+    watched_ = accesses_ < kFewAccesses || is_chosen(block, blocks, most);
     if (watched_) return;
     has_unwatched_ = true;
     RaceLog::left(kernel_, "blocks", "%lld", static_cast<long long>(blocks - most));
