@@ -265,7 +265,9 @@ def sampled(found: list[Finding], again: Ran, seconds: float) -> list[Finding]:
     told = SAMPLED.search(again.errors)
     if again.status != 0 or not told:
         return found
-    text = f"out of time ({seconds:g} s), so only a part ran: {told[1]}; nothing is known of what comes behind"
+    text = (
+        f"out of time ({seconds:g} s), so only a part ran: {told[1]}; nothing is known of what comes behind"
+    )
     return [one for one in found if one.kind != "hang"] + [Finding("sampled", text)]
 
 
