@@ -113,6 +113,7 @@ class RaceFinder : Order {
                     const void* pc) {
     kernel_ = kernel;
     block_threads_ = block_threads;
+    body_ = {body, body_bytes};
     pointers_.assign(body_bytes / sizeof(uintptr_t), 0);
     memcpy(pointers_.data(), body, pointers_.size() * sizeof(uintptr_t));
     std::sort(pointers_.begin(), pointers_.end());
@@ -262,6 +263,7 @@ class RaceFinder : Order {
     if (!running_ && HostUse::is_on() && host().is_pending && !in_kernel && bytes)
       host_uses(memory, bytes, pc);
     if (!running_ || !bytes || stacks_.has(memory) ||
+        (kind == kRead && body_.has(memory)) ||  // each thread copies it, and nobody writes there
         // The guard's first byte, which x86 reads; ARM reads all of it.
         ((bytes == 1 || bytes == 8) && library_.is_guard(static_shared_, memory)))
       return;
@@ -597,6 +599,7 @@ class RaceFinder : Order {
     Library library;
     Shadow shadow;
     std::vector<uintptr_t> pointers;
+    Range body;  // the kernel's arguments
   };
   static HostUse& host() {
     if (HostUse::name().empty()) HostUse::name() = common().library.name;
@@ -612,6 +615,7 @@ class RaceFinder : Order {
   Library& library_ = common().library;
   Shadow& shadow_ = common().shadow;
   std::vector<uintptr_t>& pointers_ = common().pointers;
+  Range& body_ = common().body;
 
   bool running_ = false, watched_ = true;
   uint32_t place_ = 0;
