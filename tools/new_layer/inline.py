@@ -37,6 +37,14 @@ SAYS = re.compile(r"\bNULL\b|:\s*\[|\baligned to\b")
 OF_TORCH = re.compile(r"(torch|ATen|c10|pybind11|THC?)/|(PYBIND11_MODULE|TORCH_LIBRARY)\Z")
 
 
+# Words of C++ that somebody might give a kernel as its name.
+WORDS = {
+    "and", "auto", "class", "const", "default", "delete", "double", "export", "extern", "float", "friend", "inline",
+    "int", "mutable", "new", "not", "operator", "or", "private", "public", "register", "short", "signed", "static",
+    "struct", "switch", "template", "this", "try", "union", "virtual", "xor",
+}  # fmt: skip
+
+
 class NothingExported(Exception):
     """The file has nothing that Python can call. The text is the message.
 
@@ -47,6 +55,16 @@ class NothingExported(Exception):
     def __init__(self, why: str, line: int = 0):
         super().__init__(why)
         self.line = line
+
+
+def _forgotten(source: Source) -> Function | None:
+    """A function that reads a thread's index, and says nowhere that it runs on a GPU."""
+    for function in source.functions:
+        on_gpu = function.member or function.words & {"__device__", "__global__"}
+        words = (t.text for t in source.lexed.tokens if function.body <= t.start < function.end)
+        if not on_gpu and not {"threadIdx", "blockIdx"}.isdisjoint(words):
+            return function
+    return None
 
 
 def exported(source: Source) -> list[tuple[int, str]]:
@@ -175,6 +193,10 @@ def completed(
     source = file.source
     if unknown := sorted((instances or {}).keys() - {f.name for f in source.functions if f.is_kernel}):
         raise NothingExported(f"instances: it has no kernel {', '.join(unknown)}")
+    for function in source.functions:
+        if function.is_kernel and function.name in WORDS:
+            why = f"{function.name} is a word of C++: give the kernel another name"
+            raise NothingExported(why, source.lexed.position(function.at)[0])
     launchers, left_out = make_launchers(name, file)
     if not (launchers or left_out) and source.lexed.imbalances:
         at = source.lexed.imbalances[0].start
@@ -183,6 +205,9 @@ def completed(
     without += _not_called(functions, unfit)
     if not launchers:
         given = "load_inline(..., macros={...}) has what its makefile defines"
+        if not has_kernels and (one := _forgotten(source)):
+            why = f"{one.name} reads a thread's index, and is no kernel: write __global__ before it"
+            raise NothingExported(why, source.lexed.position(one.at)[0])
         hidden = f"; its #if leave out every kernel: {given}" if has_kernels else ""
         why = "; ".join(f"{kernel} {reason}" for kernel, reason in left_out)
         raise NothingExported(
