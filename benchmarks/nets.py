@@ -177,7 +177,8 @@ SSD = ((256, 512, 2, 1), (128, 256, 2, 1), (128, 256, 1, 0), (128, 256, 1, 0))
 BOXES, SSD_CLASSES = (4, 6, 6, 6, 4, 4), 21
 
 
-def ssd300(net: Prototxt) -> None:
+def ssd300(net: Prototxt) -> list[tuple[str, str, str]]:
+    """The trunk and its heads. Returns (map, offsets, scores) of each."""
     x, maps = "data", []
     for i, stage in enumerate(VGG):
         for outputs in stage:
@@ -194,9 +195,10 @@ def ssd300(net: Prototxt) -> None:
         maps.append(x)
     said = 'across_spatial: false channel_shared: false scale_filler { type: "constant" value: 20 }'
     maps[0] = net.add("Normalize", maps[0], f"norm_param {{ {said} }}")
-    for map, boxes in zip(maps, BOXES, strict=True):
-        for outputs in (4, SSD_CLASSES):
-            net.conv(map, boxes * outputs, 3, "pad: 1")
+    return [
+        (map, net.conv(map, boxes * 4, 3, "pad: 1"), net.conv(map, boxes * SSD_CLASSES, 3, "pad: 1"))
+        for map, boxes in zip(maps, BOXES, strict=True)
+    ]
 
 
 class ChannelNorm(nn.Module):

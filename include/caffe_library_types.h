@@ -95,10 +95,14 @@ CAFFE_CHOICE(ncclResult_t)
 CAFFE_CHOICE(ncclDataType_t)
 CAFFE_CHOICE(ncclRedOp_t)
 CAFFE_CHOICE(nvrtcResult)
+#ifndef __CUDACC__  // CUDA's own compilers have it
 CAFFE_CHOICE(cudaDataType_t)
+typedef cudaDataType_t cudaDataType;
+#elif !defined(__CUDACC_RTC__)
+#include <library_types.h>
+#endif
 #undef CAFFE_CHOICE
 typedef cublasStatus_t cublasStatus;
-typedef cudaDataType_t cudaDataType;
 typedef cufftResult cufftResult_t;
 typedef cufftType cufftType_t;
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 from conftest import ROOT
-from support.syntax import tree_of
+from support.syntax import named_in
 from support.typed import not_none
 from test_walls import room_of
 
@@ -33,7 +33,7 @@ def test_few_functions_are_longer_than_a_screen():
     long = [
         f"{file.relative_to(ROOT)}: {node.name}"
         for file in [*sources(*folders), *ROOT.glob("*.py")]
-        for node in ast.walk(tree_of(file))
+        for node in named_in(file)
         if isinstance(node, ast.FunctionDef) and lines_of(node) > 50
     ]
     assert len(long) <= 6, long
@@ -46,7 +46,7 @@ TOOLS = ("package_module", "console", "files", "refused", "cuda", "make", "cases
 def imported(file):
     """The modules that a file imports, by their full names."""
     package = file.relative_to(ROOT).parts[:-1]
-    for node in ast.walk(tree_of(file)):
+    for node in named_in(file):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -99,6 +99,9 @@ TESTED_IN = {
     "cuffi/old_torch/copies.py": "old_torch/test_cpp_extension.py",
     "cuffi/old_torch/ffi/torch_utils_ffi.py": "old_torch/ffi/test_front.py",
     "cuffi/old_torch/make/build_wrapper.py": "old_torch/make/test_wrapper.py",
+    "cuffi/runtime/conversion.py": "runtime/test_launcher.py",
+    "cuffi/runtime/derivative.py": "runtime/test_operator.py",
+    "cuffi/runtime/signature.py": "runtime/test_launcher_numbers.py",
     "cuffi/old_torch/on_processor.py": "old_torch/test_ext_front.py",
     "tools/cuda/brackets.py": "tools/cuda/test_tokens.py",
     **{
@@ -112,7 +115,7 @@ TESTED_IN = {
 
 def is_tested(file) -> bool:
     """A module with a function: another one has nothing to run."""
-    functions = (node for node in ast.walk(tree_of(file)) if isinstance(node, ast.FunctionDef))
+    functions = (node for node in named_in(file) if isinstance(node, ast.FunctionDef))
     inside = not str(file.relative_to(ROOT)).startswith(OF_TYPES)
     return inside and file.stem not in ("__init__", "__main__") and any(functions)
 
@@ -120,7 +123,7 @@ def is_tested(file) -> bool:
 def used_by_tests() -> set[str]:
     """The modules, and the names in them, that test files import."""
     names = set()
-    for node in (node for file in sources("tests") for node in ast.walk(tree_of(file))):
+    for node in (node for file in sources("tests") for node in named_in(file)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -185,7 +188,7 @@ def test_functions_and_classes_are_named_by_a_verb_or_a_noun_of_the_field():
     names = [
         (node.name, file)
         for file in sources("cuffi", "layers", "tools")
-        for node in ast.walk(tree_of(file))
+        for node in named_in(file)
         if isinstance(node, ast.FunctionDef | ast.ClassDef)
     ]
     assert len(names) > 2000

@@ -21,10 +21,15 @@ STANDARD = (
     "assert.h", "ctype.h", "errno.h", "float.h", "inttypes.h", "limits.h", "math.h", "memory.h", "stddef.h",
     "stdint.h", "stdio.h", "stdlib.h", "string.h", "time.h", "sys/time.h", "unistd.h", "algorithm", "array",
     "cassert", "cfloat", "cinttypes", "climits", "cmath", "cstddef", "cstdint", "cstdio", "cstdlib", "cstring",
-    "ctime", "chrono", "exception", "fstream", "functional", "iomanip", "iostream", "initializer_list",
-    "iterator", "limits", "map", "memory", "new", "numeric", "ostream", "random", "set", "sstream", "stdexcept",
-    "string", "tuple", "type_traits", "utility", "vector", "cuda.h", "cuda_runtime.h", "cuda_runtime_api.h",
-    "device_functions.h", "device_launch_parameters.h", "helper_cuda.h", "helper_functions.h",
+    "ctime", "chrono", "exception", "fstream", "functional", "iomanip", "iostream", "initializer_list", "iterator",
+    "limits", "map", "memory", "new", "numeric", "ostream", "random", "set", "sstream", "stdexcept", "string",
+    "tuple", "type_traits", "utility", "vector", "bits/stdc++.h", "bitset", "cctype", "cerrno", "complex",
+    "condition_variable", "csignal", "deque", "dirent.h", "fcntl.h", "filesystem", "future", "getopt.h", "iosfwd",
+    "istream", "list", "locale", "mutex", "omp.h", "optional", "pthread.h", "queue", "ratio", "regex", "signal.h",
+    "stack", "streambuf", "string_view", "sys/stat.h", "sys/types.h", "thread", "typeindex", "typeinfo",
+    "unordered_map", "unordered_set", "valarray", "variant", "wchar.h", "cwchar", "strings.h", "cuda.h",
+    "cuda_runtime.h", "cuda_runtime_api.h", "device_functions.h", "device_launch_parameters.h", "helper_cuda.h",
+    "helper_functions.h",
 )  # fmt: skip
 # Text that includes libcu++, which torch's wheels do not bring.
 NEEDS_LIBCUDACXX = re.compile(

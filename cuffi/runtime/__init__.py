@@ -17,11 +17,12 @@ from ..base.errors import (
     some,
 )
 from ..base.tracing import explain_onnx, fx_node, is_fake, refuse_script
+from .derivative import apply_of, once
 from .extension import raw_stream
 from .layer import Layer
 from .library import FLOATING, backend_of, backends_here
 from .named import name_and_library
-from .operator import apply_of, once, operator
+from .operator import operator
 
 __all__ = [
     "FLOATING",

@@ -25,13 +25,13 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
-from torch._library import autograd
 from torch.autograd import forward_ad
 
 from ..backends import DISPATCH_KEYS, HOST
 from ..base.errors import PLAIN, CaffeRuntimeError, CaffeTypeError, CaffeValueError
 from ..base.tracing import explain_onnx, refuse_script, traces_before_dispatch, without_launches
 from . import extension
+from .derivative import by_another, node_of, once, register_backward
 from .layer import Layer
 from .library import how_to_build
 from .named import name_and_library, tell_caches
@@ -101,6 +101,7 @@ class Operator:
         names, tensors, optional: the names of all parameters, of the tensors, and of the tensors that may be None.
         short: the builtin that runs a call by its plan. Without the extension, a function that raises the error.
         torch_op: the operator in torch.ops, for graphs.
+        library, of_torch: what torch.library has of it, and torch's own way to call it.
         apply: makes the autograd node of a call.
     """
 
@@ -155,7 +156,7 @@ class Operator:
     def _register(self):
         function, layer = self.function, self.layer
         name, library = name_and_library(layer.module, function.__name__)
-        self._library = library
+        self.library = library
         schema = schema_of(function)
         # Operators take any strides, so compiled code need not keep the traced ones, and inductor may choose
         # channels_last for a whole network.
@@ -173,8 +174,8 @@ class Operator:
         """The kernel for a device's key. Compiled code calls torch_op, and that calls its _op, which is set here."""
         if not hasattr(self.short, "in_torch"):
             return self.registered
-        self._of_torch = torch_op._op
-        self.short.in_torch(registered=self.registered, autograd=None, op=self._of_torch)
+        self.of_torch = torch_op._op
+        self.short.in_torch(registered=self.registered, autograd=None, op=self.of_torch)
         torch_op._op = self.short.op  # before torch hashes torch_op, which is by its _op
         return self.short.kernel
 
@@ -331,50 +332,14 @@ class Operator:
                 each of its tensors a bool: is its gradient needed? Other results are ignored.
             save: the names of the tensors of this operator that `gradient` takes.
         """
-        self._check_gradient(gradient, save)
-        saved, names = [self.names.index(name) for name in save], self.names
-        tensors = [i for i, name in enumerate(names) if name in self.tensors]
-        others = [i for i, name in enumerate(names) if name not in self.tensors]
-        nothing, only = [None] * len(names), tensors[0] if len(tensors) == 1 else None
-
-        def keep(ctx, arguments, result):
-            ctx.save_for_backward(*[arguments[i] for i in saved])
-            # The parameters, with True in place of each tensor, as the builtin keeps them.
-            ctx.given = tuple([a if a is None or i in others else True for i, a in enumerate(arguments)])
-
-        def backward(ctx, *top_diffs):
-            wanted = ctx.needs_input_grad
-            found = gradient(
-                *top_diffs, *ctx.saved_tensors, *[ctx.given[i] for i in others], *[wanted[i] for i in tensors]
-            )
-            diffs = nothing.copy()
-            for i, diff in zip(tensors, (found,) if only is not None else found, strict=True):
-                if wanted[i]:
-                    diffs[i] = diff
-            return tuple(diffs)
-
+        keep, backward = by_another(self, gradient, save)
         self.backward(backward, save=keep)
         if hasattr(self.short, "differentiate") and hasattr(gradient.operator.short, "differentiate"):
             careful = once(backward, f"{self.layer.module}.{self.function.__name__}")
-            self.apply = self._node(self.short.backward)
+            self.apply = node_of(self, self.short.backward)
+            saved = tuple(self.names.index(name) for name in save)
             self.short.differentiate(
-                apply=self.apply, save=tuple(saved), backward=careful, by=gradient.operator.short
-            )
-
-    def _check_gradient(self, gradient, save) -> None:
-        """Check the parameters' names, because a call would notice only a wrong number of arguments."""
-        takes = list(inspect.signature(gradient).parameters)
-        tops = len(self.torch_op._schema.returns)
-        parameters = [name for name in self.names if name not in self.tensors]
-        passed = ["top_diff"] * tops + [*save, *parameters] + [f"{name}_wanted" for name in self.tensors]
-        if unknown := [name for name in save if name not in self.tensors]:
-            raise CaffeTypeError(
-                f"{self.layer.name}: backward_by: save: {unknown[0]!r} is not a tensor of {self.function.__name__}"
-            )
-        if len(takes) != len(passed):
-            raise CaffeTypeError(
-                f"{self.layer.name}: backward_by: {gradient.__name__} is given {', '.join(passed)}; "
-                f"it takes {', '.join(takes)}"
+                apply=self.apply, save=saved, backward=careful, by=gradient.operator.short
             )
 
     def backward(self, function=None, *, save=None, twice: bool = False, registered: bool = True):
@@ -390,92 +355,17 @@ class Operator:
             return lambda function: self.backward(function, save=save, twice=twice)
         name = f"{self.layer.module}.{self.function.__name__}"
         node = function if twice else once(function, name)
-        self.apply = self._node(node, save)
+        self.apply = node_of(self, node, save)
         if hasattr(self.short, "differentiate"):
             self.short.differentiate(apply=self.apply, save=save, backward=node, by=None)
         if registered:
-            self._register_backward(node, save)
+            register_backward(self, node, save)
         return function
-
-    def _register_backward(self, node, save) -> None:
-        """As torch.library.register_autograd, with the builtin before it. That runs a clear call without a gradient."""
-        name = self.torch_op.name().split(".")[0]
-        setup = None if save is None else lambda ctx, inputs, output: save(ctx, inputs, output)
-        tell_caches(f"{name}, backward", node, save)
-        if not hasattr(self.short, "in_torch"):
-            torch.library.register_autograd(name, node, setup_context=setup, lib=self._library)
-            return
-        careful = autograd.make_autograd_impl(self.torch_op, autograd.Info(node, setup))
-        self.short.in_torch(registered=self.registered, autograd=careful, op=self._of_torch)
-        self._library.impl(self.function.__name__, self.short.autograd, "Autograd", with_keyset=True)
-
-    def _node(self, backward, save=None):
-        """Make an autograd.Function, and return its `apply`. Without the short way it saves tensors by `save`."""
-        name = self.function.__name__
-
-        def forward(ctx, *arguments):
-            result = self.plain(*arguments)
-            if save is not None:
-                save(ctx, arguments, result)
-            return result
-
-        def jvp(ctx, *_):
-            raise CaffeRuntimeError(f"{self.layer.name}: {name} has no forward-mode derivative (jvp)")
-
-        kept = {
-            "forward": staticmethod(getattr(self.short, "forward", forward)),
-            "backward": staticmethod(backward),
-            "jvp": staticmethod(jvp),
-            "__doc__": f"Autograd of {name}.",
-        }
-        node = type(f"{name}_function", (torch.autograd.Function,), kept)
-        return apply_of(node)
 
     def _no_backward(self, ctx, *top_diffs):
         raise CaffeRuntimeError(f"{self.layer.name}: {self.function.__name__} has no derivative")
 
 
-def apply_of(node: type[torch.autograd.Function]) -> Callable[..., typing.Any]:
-    """A node's `apply` without its part in Python, which looks for functorch transforms: the calls here have none."""
-    return vars(torch._C._FunctionBase)["apply"].__get__(None, node)
-
-
 def _widest(dtypes: list[torch.dtype]) -> torch.dtype:
     """The dtype that torch promotes them to."""
     return functools.reduce(torch.promote_types, dtypes) if dtypes else torch.float32
-
-
-def once(function, name: str):
-    """A backward whose own derivative is an error.
-
-    torch's once_differentiable only looks at top_diff. If that is a constant, as in `y.sum()`, the gradients have no
-    graph, and a penalty on them would silently have a zero gradient.
-    """
-
-    def backward(ctx, *top_diffs):
-        if not torch.is_grad_enabled():  # no create_graph=True, so there is no second derivative
-            return function(ctx, *top_diffs)
-        with torch.no_grad():
-            diffs = function(ctx, *top_diffs)
-        diffs = diffs if isinstance(diffs, tuple) else (diffs,)
-        kept = [d for d in diffs if d is not None]
-        refusing = iter(_Refuse.apply(name, len(kept), *kept, *top_diffs, *ctx.saved_tensors))
-        return tuple(None if d is None else next(refusing) for d in diffs)
-
-    return backward
-
-
-class _Refuse(torch.autograd.Function):
-    """Return the first `count` tensors. They depend on all tensors, and their derivative is an error."""
-
-    @staticmethod
-    def forward(ctx, name, count, *tensors):
-        ctx.name = name
-        return tuple(t.view_as(t) for t in tensors[:count])
-
-    @staticmethod
-    def backward(ctx, *_):
-        raise CaffeRuntimeError(
-            f"{ctx.name} can be differentiated once only: it has no second derivative. If its backward is made of "
-            "differentiable operators, define it by .backward(twice=True)"
-        )

@@ -109,6 +109,7 @@ cudaError_t free_memory(void* memory, bool of_host);
 #ifdef CAFFE_HOST_RACES  // what the host made, wrote and freed, for reads of memory that nobody wrote
 void memory_made(const void* memory, size_t bytes);
 void memory_set(const void* memory, size_t bytes, const void* from = nullptr);
+void memory_filled(const void* from);  // as far as the memory goes
 void memory_freed(const void* memory);
 // The host waits for all that it has asked for; or asks for a copy to its own memory, and does not wait.
 void host_waits();
@@ -119,6 +120,7 @@ void* memset_watched(void* to, int byte, size_t bytes);
 #else
 inline void memory_made(const void*, size_t) {}
 inline void memory_set(const void*, size_t, const void* = nullptr) {}
+inline void memory_filled(const void*) {}
 inline void memory_freed(const void*) {}
 inline void host_waits() {}
 inline void host_copies(const void*, size_t) {}

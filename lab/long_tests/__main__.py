@@ -34,7 +34,7 @@ KEPT = (
     "tests/test_sources.py::*",
     "tests/test_long.py::*",
     "tests/caffe_layers/core/test_core.py::*",
-    "tests/caffe_layers/core/test_thrust.py::test_each_iterator_algorithm_and_function",
+    "tests/include/test_thrust.py::test_each_iterator_algorithm_and_function",
     "tests/docs/test_names.py::*",
     "tests/include/test_fp8.py::test_whole_numbers",
     "tests/src/host/test_races.py::*",

@@ -332,6 +332,7 @@ bool waited(bool is) {
 }
 void memory_made(const void* memory, size_t bytes) { RaceFinder::made(memory, bytes); }
 void memory_set(const void* memory, size_t bytes, const void* from) { RaceFinder::set(memory, bytes, from); }
+void memory_filled(const void* from) { RaceFinder::filled(from); }
 void memory_freed(const void* memory) { RaceFinder::freed(memory); }
 void host_waits() { RaceFinder::host_waits(__builtin_return_address(0)); }
 void host_copies(const void* to, size_t bytes) {

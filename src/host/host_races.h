@@ -309,6 +309,7 @@ class RaceFinder : Order {
   }
 
   static void made(const void* memory, size_t bytes) { DeviceAllocations::all().made(memory, bytes); }
+  static void filled(const void* from) { DeviceAllocations::all().fill(from); }
   static void freed(const void* memory) { DeviceAllocations::all().freed(memory); }
   static void set(const void* memory, size_t bytes, const void* from) {
     DeviceAllocations::all().set(memory, bytes, from);

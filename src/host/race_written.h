@@ -68,6 +68,13 @@ class DeviceAllocations {
       std::fill_n(to, bytes, true);
     }
   }
+  // All from here to the end of the memory.
+  void fill(const void* from) {
+    std::lock_guard<std::mutex> lock(mutex);
+    const uintptr_t at = reinterpret_cast<uintptr_t>(from);
+    if (auto* const block = around(at, 0))
+      std::fill(block->second.begin() + (at - block->first), block->second.end(), true);
+  }
   std::mutex mutex;
   std::map<uintptr_t, std::vector<bool> > blocks;
   std::pair<const uintptr_t, std::vector<bool> >* around(uintptr_t at, size_t bytes) {

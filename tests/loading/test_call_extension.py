@@ -18,6 +18,7 @@ from cuffi.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = Path(cuffi.__file__).parent
+pytestmark = pytest.mark.xdist_group("installed copies")  # one test closes what another one compares
 STRING = "import torch; from cuffi import load_inline; m = load_inline({name!r}, {text!r}, backends='host'); {then}"
 ADD = "__global__ void k(int n, float* x) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] += {by}; }}"
 

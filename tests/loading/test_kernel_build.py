@@ -188,6 +188,32 @@ def test_host_code_is_left_out():
     assert list(library.signatures) == ["adds_kernel"]
 
 
+OF_LIBRARIES = """#include <bits/stdc++.h>
+#include <thread>
+#include <unordered_map>
+#include <cublas_v2.h>
+#include <cudnn.h>
+struct Job { cublasHandle_t handle; cudaDataType type; void* lock; };
+__global__ void adds(float* x, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] += 1; }
+void check(cudnnStatus_t status) { if (status != CUDNN_STATUS_SUCCESS) abort(); }
+int main() { float* x; cudaMalloc(&x, 40); adds<<<1, 32>>>(x, 10); check(cudnnCreate(0)); }
+"""
+
+
+@needs_nvrtc
+def test_headers_that_only_host_code_needs(monkeypatch):
+    """Those of C++ are ours, and those of CUDA's libraries leave their types."""
+    there = nvrtc.Nvrtc.headers
+    monkeypatch.setattr(
+        nvrtc.Nvrtc,
+        "headers",
+        lambda self: [h for h in there(self) if not Path(h, "cublas_v2.h").exists()],
+    )
+    with pytest.warns(RuntimeWarning, match=r"cudnn\.h"):
+        library, _ = build("adds", OF_LIBRARIES)
+    assert list(library.signatures) == ["adds_kernel"]
+
+
 @needs_nvrtc
 def test_errors_have_the_strings_lines():
     with pytest.raises(cuffi.CaffeBuildError) as raised:

@@ -94,7 +94,7 @@ def launches(point, monkeypatch) -> list:
     made, layer = [], point.layer_object
     for function in layer.library("host").signatures:
         launcher = layer.launcher(function)
-        if launcher.returns_number:
+        if launcher.signature.returns_number:
             continue
 
         def spy(*arguments, launcher=launcher):
@@ -121,7 +121,7 @@ def test_one_element_less_is_an_error(native, monkeypatch, runtime):
     monkeypatch.undo()
     assert made
     for launcher, arguments in made:
-        for place, (_, name) in enumerate(launcher.passed):
+        for place, (_, name) in enumerate(launcher.signature.passed):
             tensor = arguments[place]
             if not isinstance(tensor, torch.Tensor) or name in WORKSPACES or not tensor.numel():
                 continue

@@ -32,9 +32,9 @@ def watched(layer, function: str):
     went = []
 
     class Watched(type(layer.launcher(function))):
-        def _counted(self, arguments, named):
+        def careful(self, *arguments, **named):
             went.append(arguments)
-            return super()._counted(arguments, named)
+            return super().careful(*arguments, **named)
 
     checks = of(layer, "checks").Checks(layer.name)
     return Watched(checks, layer._libraries, function, layer.any_layout).call, went

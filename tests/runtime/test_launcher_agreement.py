@@ -71,7 +71,7 @@ def agrees(launcher, arguments) -> str:
     except CaffeRuntimeError:
         by_c = True  # the function itself refused the numbers
     try:
-        converted = launcher._converted(launcher._counted(arguments, {}))
+        converted = launcher.conversion.converted(launcher.conversion.counted(arguments, {}))
         same = launcher.call.too_small(*converted) is None and all(
             a is b if isinstance(a, torch.Tensor) or a is None else type(a) is type(b) and a == b
             for a, b in zip(arguments, converted, strict=True)
@@ -92,7 +92,7 @@ def test_c_and_python_agree(layer, function, right):
     for _ in range(1500):
         arguments = list(right)
         for at in draw.sample(range(len(right)), draw.choice((1, 1, 2))):
-            is_tensor = launcher.passed[at][0].endswith("*")
+            is_tensor = launcher.signature.passed[at][0].endswith("*")
             arguments[at] = draw.choice(list(wrong_tensors(right[at])) if is_tensor else WRONG_NUMBERS)
         seen.add(agrees(launcher, tuple(arguments)))
     assert seen == {"accepted", "refused or converted"}

@@ -114,6 +114,7 @@ class Kinds:
     def all(self) -> Iterator[tuple[Path, Callable]]:
         from cuffi import caffe, caffe_net
         from cuffi.caffe_files.caffemodel import mean_image
+        from cuffi.nets.solver.snapshots import read_random
         from cuffi.nets.solver.solver_prototxt import read_settings
         from cuffi.nets.solver.training import Training
 
@@ -139,7 +140,7 @@ class Kinds:
         state.rename("right.solverstate")
         state.with_suffix(".random").rename("right.random")
         yield Path("right.solverstate"), training.resume
-        yield Path("right.random"), training._restore_random
+        yield Path("right.random"), lambda path: read_random(training, path)
 
     def data(self) -> None:
         import cv2

@@ -23,12 +23,13 @@ ARCHITECTURES = (NEWEST, 800, 750, 700, 600, 530, 350, 300, 0)
 MOST_TOKENS = 4000  # of an asm statement
 # CUDA's headers that need a GPU.
 NOT_ON_THE_HOST = re.compile(
-    r"(cub/(?!cub\.cuh|block/block_(reduce|scan|load|store|exchange)|warp/warp_(reduce|scan)|device/device_(reduce|scan|radix_sort))"
-    r"|thrust/|cuda/(?!(atomic|barrier|pipeline|std/[a-z_]+)$)|nv/)\S+|(cuda_pipeline_helpers|cuda_awbarrier\w*|cuda_fp[64]|cuda\w+_interop"
+    r"(cub/(?!cub\.cuh|block/block_(reduce|scan|load|store|exchange)|warp/warp_(reduce|scan)|device/device_(reduce|scan|radix_sort))\S+"
+    r"|thrust/(async|mr|shuffle|detail/(?!config)|device_(make|allocator|\w+_allocator)|(allocate|per)_|addressof|universal_alloc|system/(tbb|\w+/detail)"
+    r"|iterator/(iterator_[af]|tabulate|offset|retag|transform_input)|random/(discard|linear_feed|subtract|xor))\S*"
+    r"|cuda/(?!(atomic|barrier|pipeline|std/[a-z_]+)$)\S+|nv/\S+)|(cuda_pipeline_helpers|cuda_awbarrier\w*|cuda_fp[64]|cuda\w+_interop"
     r"|cuda(GL|EGL|VDPAU)\w*|cuda_occupancy|library_types|cublas\w*"
     r"|cudnn\w*|cusparse\w*|cusolver\w*|cufft\w*|nccl|nvrtc|nvToolsExt|texture_\w+|surface_\w+)(\.h)?$"
 )
-LIBRARIES = {"thrust"}
 FOR_DEVICES = {"__device__", "__global__"}
 # A macro that another file defines, such as HOST_DEVICE_INLINE.
 DEVICE_MACRO = re.compile(r"[A-Z0-9_]*(DEVICE|GLOBAL|KERNEL|CUDA|GPU|HD)[A-Z0-9_]*\Z")
@@ -164,7 +165,6 @@ def _host_pass(group: _Group, ways: list) -> list:
 
 def _is_bad(branch: _Branch) -> bool:
     """Does a branch have what the host cannot run?"""
-    before = ""
     tokens = [item for item in branch.items if isinstance(item, Token)]
     if any(_is_bad_asm(tokens, i) for i, t in enumerate(tokens) if t.kind == "name" and t.text in ASM):
         return True
@@ -184,9 +184,6 @@ def _is_bad(branch: _Branch) -> bool:
                 return True
             if item.kind == "name" and GPU_ONLY.fullmatch(text):
                 return True
-            if (text == "::" and before in LIBRARIES) or (before == "namespace" and text in LIBRARIES):
-                return True
-            before = text
     return False
 
 

@@ -52,7 +52,7 @@ CUDAS_OWN = f"""\
 # A layer that uses thrust on the device has one of these names.
 DEVICE_MEMORY = {"device_vector", "device_ptr", "device_pointer_cast", "device_malloc"}
 DEVICE_POLICY = {"device", "cuda", "system"}
-THRUST = '#include "caffe/util/thrust.hpp"\n'
+THRUST = '#include "caffe_thrust/thrust.h"\n'
 THRUST_ON_DEVICE = f"""\
 #ifdef __CUDACC__
 #include "caffe/util/thrust_stream.hpp"

@@ -25,7 +25,7 @@ from .core import BLOB, CORE_FILES
 from .cuts import BlobCut, Cut, SourceCut
 from .declarations import Class, Place
 from .names import Names
-from .tree import INCLUDE, PROTO, SOURCE_KINDS, WITHOUT, is_header, reached
+from .tree import INCLUDE, PROTO, SOURCE_KINDS, WITHOUT, Tree, is_header, reached
 from .unsupported import unsupported_use
 
 # The header of Caffe's core to which forks add structs of their own.
@@ -70,7 +70,9 @@ class Closure:
             start(self)
             self._calls()
             self._changed_layers()
-        self._see()
+        for file, header in self._named:
+            if _is_behind_the_toolkit(self, file, header):
+                self.seen[header] = None
 
     def problem(self, place: Place, text: str, fatal: bool):
         problem = Problem(place, text, fatal)
@@ -89,16 +91,10 @@ class Closure:
         self._visible.update(*(self.tree[file].visible for file in (cls.file, *members)))
         self._file(cls.file, why)
         for file in members:
-            if not self._is_commented_out(cls, file):
+            if not _is_commented_out(self.tree, cls, file):
                 self._named.append((file, cls.file))
                 self._file(file, f"functions of {cls.name}")
         self.scan(cls.file, cls.tokens)
-
-    def _is_commented_out(self, cls: Class, file: str) -> bool:
-        """Does a .cu define GPU functions whose declarations are comments in the header? The fork does not build it."""
-        functions = {f.name for f in self.tree[file].source.functions if f.scope == cls.name}
-        text, words = self.tree[cls.file].text, {token.text for token in cls.tokens}
-        return file.endswith(".cu") and any(name in text and name not in words for name in functions)
 
     def scan(self, file: str, tokens: list[Token], using: list[Token] | None = None):
         self.scanned.append((file, tokens if using is None else using))
@@ -180,21 +176,6 @@ class Closure:
             if cls.file not in CORE_FILES and not self.toolkit.has(cls.file):
                 self._named.append((file, cls.file))
                 self._file(cls.file, f"{word}, which {Path(file).name} names")
-
-    def _see(self):
-        """Find headers that a file sees only through one that the toolkit replaces. additions.hpp includes them."""
-
-        def included(file: str) -> list[str]:
-            """The copied files that this file includes, directly or through the toolkit's headers."""
-            in_fork = self.tree[file].includes
-            in_toolkit = (
-                f"include/{name}" for f in in_fork for name in self.toolkit.behind(f.removeprefix("include/"))
-            )
-            return [f for f in (*in_fork, *in_toolkit) if f in self.files]
-
-        for file, header in self._named:
-            if header in self.tree[file].visible and header not in reached(file, included):
-                self.seen[header] = None
 
     def _include(self, include: str, file: str, includer: str):
         if file == PROTO:
@@ -358,6 +339,28 @@ class Closure:
             self.cuts[title] = cut
             self.scan(file, tokens)
         return parts is not None
+
+
+def _is_commented_out(tree: Tree, cls: Class, file: str) -> bool:
+    """Does a .cu define GPU functions whose declarations are comments in the header? The fork does not build it."""
+    functions = {f.name for f in tree[file].source.functions if f.scope == cls.name}
+    text, words = tree[cls.file].text, {token.text for token in cls.tokens}
+    return file.endswith(".cu") and any(name in text and name not in words for name in functions)
+
+
+def _is_behind_the_toolkit(closure: Closure, file: str, header: str) -> bool:
+    """Does a file see a header only through one that the toolkit replaces? additions.hpp includes such headers."""
+    tree, toolkit = closure.tree, closure.toolkit
+
+    def included(file: str) -> list[str]:
+        """The copied files that this file includes, directly or through the toolkit's headers."""
+        in_fork = tree[file].includes
+        in_toolkit = (
+            f"include/{name}" for f in in_fork for name in toolkit.behind(f.removeprefix("include/"))
+        )
+        return [f for f in (*in_fork, *in_toolkit) if f in closure.files]
+
+    return header in tree[file].visible and header not in reached(file, included)
 
 
 class Pick(Closure):

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..net.fillers import constant
 from . import ForkLayer, Placement
-from ._boxes import CORNER, decode, priors_of, suppressed
+from ._boxes import CORNER, best_first, decode, priors_of, suppressed
 
 # ---------------------------------------------------------------------------------------------- Normalize
 
@@ -291,7 +291,7 @@ class DetectionOutput(ForkLayer):
         count = self.most(scores)
         if count == 0:
             return self.nothing(scores)[None, None]
-        best, order = (part[..., :count] for part in scores.sort(dim=2, descending=True, stable=True))
+        best, order = best_first(scores, count)
         offsets = offsets.to(wide).reshape(number, -1, self.box_classes, 4).transpose(1, 2)
         if self.box_classes > 1:
             offsets = self.foreground(offsets)
@@ -325,7 +325,7 @@ class DetectionOutput(ForkLayer):
         if self.keep_top_k < 0 or kept[0].numel() <= self.keep_top_k:
             return kept
         flat = torch.where(kept, scores, -torch.inf).flatten(1)
-        chosen = flat.sort(dim=1, descending=True, stable=True)[1][:, : self.keep_top_k]
+        chosen = best_first(flat, self.keep_top_k)[1]
         return kept & torch.zeros_like(kept).flatten(1).scatter(1, chosen, True).reshape(kept.shape)
 
     def rows(self, kept, scores, boxes):

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import math
 import os
-import pickle
 import secrets
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from itertools import repeat
 from pathlib import Path
 
@@ -18,27 +15,22 @@ import torch
 from torch import Tensor, nn
 
 from ...base import CaffeError, CaffeTypeError, CaffeValueError, describe, some
-from ...base.files import to_read, written_whole
 from ..data.dummy import Dummies
 from ..data.loader import READ, data_loaders, merged
 from ..net import caffe_net
 from ..net.graph import Graph
 from ..net.net import CaffeNet
 from ..net.phases import TEST, TRAIN, State
+from . import snapshots
 from .caffe_log import formed, scores, to_stderr
 from .interrupt import deferred, hang_up_deferred
 from .optimizer import caffe_solver, unwrapped
+from .random_states import random_states, set_random_states
 from .solver_prototxt import OF_TESTS, Settings, read_settings
-from .solverstate import load_solverstate, newest, save_solverstate
+from .solverstate import newest
 
 # A function that takes a batch number and yields the batches from there on: dicts of tensors, by input blob.
 Data = Callable[[int], Iterator[dict[str, Tensor]]]
-
-# What torch.load and what takes the values apart raise for a file of another kind.
-_NOT_SAVED = (
-    pickle.UnpicklingError, RuntimeError, ValueError, KeyError, TypeError, EOFError, AttributeError, IndexError,
-    OSError
-)  # fmt: skip
 
 
 class Training:
@@ -97,8 +89,8 @@ class Training:
         self.optimizer, self.schedule = caffe_solver(settings, self.called)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=amp == torch.float16)
         self.test_nets = [] if test_data == [] else self._test_nets(options)
-        self.data = data or self._layers_data(self.net)
-        self.test_data = test_data or [self._layers_data(test) for test in self.test_nets]
+        self.data = data or _layers_data(self, self.net)
+        self.test_data = test_data or [_layers_data(self, test) for test in self.test_nets]
         self._say_what_differs()
         self.iteration = 0
         self.losses: list[tuple[int, float, float]] = []
@@ -152,27 +144,6 @@ class Training:
             found.append(net if net is self.net else net.share_with(self.net))
         return found
 
-    def _layers_data(self, net: CaffeNet) -> Data:
-        def batches(start: int, phase: str = TRAIN if net is self.net else TEST):
-            was = net.training
-            net.train(phase == TRAIN)
-            rank, world = (self.rank, self.world) if phase == TRAIN else (0, 1)
-            loaders = data_loaders(
-                net, start=start, workers=self.workers, seed=self.seed, rank=rank, world=world
-            )
-            net.train(was)
-            graph = net.phases[phase].graph
-            dummies = Dummies(graph.sources, net.phases[phase].shapes)
-            files = merged(loaders) if loaders else repeat({})
-            known = {top for spec in graph.sources if spec.type in READ for top in spec.tops}
-            for batch in files:
-                whole = batch | dummies.batch()
-                if missing := [name for name in graph.inputs if name not in known and name not in whole]:
-                    raise CaffeValueError(_unmade(net.path, graph, missing[0], phase))
-                yield whole
-
-        return batches
-
     # ---------------------------------------------------------------------------------------- the loop
 
     def run(self) -> None:
@@ -218,27 +189,18 @@ class Training:
     def _traceless(self) -> Generator[None]:
         """If the block is cut off, random numbers and statistics become those before it. So a snapshot is whole."""
         buffers = list(self.net.buffers())
-        kept, random = [buffer.clone() for buffer in buffers], self._random()
+        kept, random = [buffer.clone() for buffer in buffers], random_states(self.device)
         try:
             yield
         except BaseException as error:
             with torch.no_grad():
                 for buffer, before in zip(buffers, kept, strict=True):
                     buffer.copy_(before)
-            self._set_random(random)
+            set_random_states(random, self.device)
             self._batches = None
             if isinstance(error, CaffeError) and error.args:
                 error.args = (f"iteration {self.iteration}: {error.args[0]}", *error.args[1:])
             raise
-
-    def _random(self) -> dict[str, Tensor]:
-        states = {"cpu": torch.get_rng_state()}
-        return states | {"cuda": torch.cuda.get_rng_state(self.device)} if self.on_gpu else states
-
-    def _set_random(self, states: Mapping[str, Tensor]) -> None:
-        torch.set_rng_state(states["cpu"])
-        if (of_gpu := states.get("cuda")) is not None and self.on_gpu:
-            torch.cuda.set_rng_state(of_gpu, self.device)
 
     def update(self) -> None:
         """One update of the parameters, by their gradients."""
@@ -297,21 +259,8 @@ class Training:
             self.log(line)
         self.log(f"Iteration {self.iteration}, lr = {rate:g}")
         if not math.isfinite(loss) and self._is_finite:
-            self._say_not_finite(loss)
+            self.log(_not_finite(self.net, self.iteration, loss), "W")
         self._is_finite = math.isfinite(loss)
-
-    def _say_not_finite(self, loss: float) -> None:
-        layers = [key for key, m in self.net.named_children() if not all(map(_is_finite, m.parameters()))]
-        where = (
-            f"the weights of {', '.join(some(layers))}"
-            if layers
-            else "the weights are finite: look at the data"
-        )
-        self.log(
-            f"Iteration {self.iteration}: the loss is {loss:g}. Not finite: {where}. Training goes on, as in Caffe. "
-            "A lower base_lr or clip_gradients may help",
-            "W",
-        )
 
     @torch.no_grad()
     def test(self) -> list[dict[str, Tensor]]:
@@ -353,8 +302,7 @@ class Training:
     @property
     def prefix(self) -> str:
         """snapshot_prefix, relative to the working directory. If it is a folder, the solver file's name is added."""
-        prefix = self.s.snapshot_prefix or str(Path(self.settings.path).with_suffix(""))
-        return f"{prefix.rstrip('/')}/{Path(self.settings.path).stem}" if os.path.isdir(prefix) else prefix
+        return snapshots.prefix_of(self.settings)
 
     def snapshot(self) -> Path | None:
         """Write PREFIX_iter_N.caffemodel, .solverstate and .random. Each file is complete or absent.
@@ -362,30 +310,7 @@ class Training:
         Caffe can resume from the first two. The third has the seed and torch's random numbers, so that a resumed run
         continues exactly.
         """
-        if self.rank:
-            return None
-        path = Path(f"{self.prefix}_iter_{self.iteration}.solverstate")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        weights, random = path.with_suffix(".caffemodel"), path.with_suffix(".random")
-        new = [file for file in (weights, random, path) if not file.exists()]
-        self.log(f"Snapshotting to binary proto file {weights}")
-        try:
-            self.net.save_caffemodel(weights)
-            with written_whole(random) as file:
-                file.write(self._random_file())
-            self.log(f"Snapshotting solver state to binary proto file {path}")
-            save_solverstate(path, self.net, self.optimizer, self.iteration, weights)
-        except BaseException:  # such as a full disk: no weights without their state
-            for file in new:
-                file.unlink(missing_ok=True)
-            raise
-        return path
-
-    def _random_file(self) -> bytes:
-        states = {"seed": self.seed, "scaler": self.scaler.state_dict()} | self._random()
-        content = io.BytesIO()
-        torch.save(states, content)
-        return content.getvalue()
+        return None if self.rank else snapshots.write(self)
 
     def resume(self, path=None) -> None:
         """Continue from a snapshot: a .solverstate, or the newest one of the prefix. Without one, start at 0.
@@ -397,50 +322,15 @@ class Training:
         if path is None:
             self.log(f"No snapshot {self.prefix}_iter_*.solverstate: training starts at 0")
             return
-        state = load_solverstate(path, self.net, self.optimizer, self.schedule)
-        weights = path.with_suffix(".caffemodel")
-        try:
-            self.net.load_caffemodel(weights if weights.exists() else state.learned_net)
-        except OSError as error:
-            raise CaffeValueError(f"{path}: its weights: {error}") from None
-        self.iteration, self._batches = state.iteration, None
-        random = path.with_suffix(".random")
-        if random.exists():
-            self._restore_random(random)
+        snapshots.read(self, path)
+        self._batches = None
         self.log(f"Restored the solver's state of iteration {self.iteration} from {path}")
-
-    def _restore_random(self, path: Path) -> None:
-        """The random numbers' states of a snapshot. CaffeValueError with the file's name if it is not one."""
-        with to_read(path) as file:
-            content = io.BytesIO(file.read())
-        try:
-            saved = torch.load(content, weights_only=True)
-            self.seed = saved["seed"]
-            self._set_random(saved)
-            self.scaler.load_state_dict(saved["scaler"])
-        except _NOT_SAVED as error:
-            said = str(error).partition("\n")[0]
-            raise CaffeValueError(
-                f"{path}: not the random state of a snapshot: {type(error).__name__}: {said}. Without the file, "
-                "training goes on with other random numbers"
-            ) from None
 
     def write_curve(self) -> Path:
         """Write PREFIX_loss.csv (iteration, lr, loss) and, if matplotlib is installed, PREFIX_loss.svg."""
-        path = Path(f"{self.prefix}_loss.csv")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([("iteration", "lr", "loss"), *self.losses])
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            return path
-        figure = Figure(figsize=(7, 4), layout="constrained")
-        axes = figure.subplots()
-        axes.plot([row[0] for row in self.losses], [row[2] for row in self.losses])
-        axes.set(xlabel="iteration", ylabel="loss", title=Path(self.settings.path).name)
-        figure.savefig(path.with_suffix(".svg"))
-        return path.with_suffix(".svg")
+        return snapshots.write_curve(
+            Path(f"{self.prefix}_loss.csv"), Path(self.settings.path).name, self.losses
+        )
 
 
 def _made(source: str, state: State, settings: Settings, options: dict) -> CaffeNet:
@@ -448,6 +338,30 @@ def _made(source: str, state: State, settings: Settings, options: dict) -> Caffe
         return caffe_net(source, stages=tuple(state.stages), level=state.level, **options)
     except OSError as error:
         raise CaffeValueError(f"{settings.path}: its net: {error}") from None
+
+
+def _layers_data(training: Training, net: CaffeNet) -> Data:
+    """What the data layers of a net make."""
+
+    def batches(start: int, phase: str = TRAIN if net is training.net else TEST):
+        was = net.training
+        net.train(phase == TRAIN)
+        rank, world = (training.rank, training.world) if phase == TRAIN else (0, 1)
+        loaders = data_loaders(
+            net, start=start, workers=training.workers, seed=training.seed, rank=rank, world=world
+        )
+        net.train(was)
+        graph = net.phases[phase].graph
+        dummies = Dummies(graph.sources, net.phases[phase].shapes)
+        files = merged(loaders) if loaders else repeat({})
+        known = {top for spec in graph.sources if spec.type in READ for top in spec.tops}
+        for batch in files:
+            whole = batch | dummies.batch()
+            if missing := [name for name in graph.inputs if name not in known and name not in whole]:
+                raise CaffeValueError(_unmade(net.path, graph, missing[0], phase))
+            yield whole
+
+    return batches
 
 
 def _unmade(path: str, graph: Graph, name: str, phase: str) -> str:
@@ -473,6 +387,17 @@ def _unread(net: CaffeNet, outputs) -> dict[str, Tensor]:
     """The outputs that Caffe logs: those that no layer reads, and not also every loss."""
     named = _named(net, outputs)
     return {name: named[name] for name in net.phase.graph.outputs if name in named}
+
+
+def _not_finite(net: CaffeNet, iteration: int, loss: float) -> str:
+    layers = [key for key, m in net.named_children() if not all(map(_is_finite, m.parameters()))]
+    where = "the weights are finite: look at the data"
+    if layers:
+        where = f"the weights of {', '.join(some(layers))}"
+    return (
+        f"Iteration {iteration}: the loss is {loss:g}. Not finite: {where}. Training goes on, as in Caffe. "
+        "A lower base_lr or clip_gradients may help"
+    )
 
 
 def _is_finite(tensor: Tensor) -> bool:

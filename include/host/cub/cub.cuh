@@ -367,11 +367,16 @@ struct WarpScan : host::Scans<T, WarpScan<T, W, P>, host::ScanRoom<T, W>> {
 // ---------------------------------------------------------------------------------------------- of a device's memory
 
 namespace host {
+// What the host writes here for the device, the race finder does not see.
+template <typename T>
+void is_filled(const T& out) {
+  if constexpr (std::is_pointer<T>::value) cuda_host::memory_filled(out);
+}
 // Each is called twice: first, with no memory, for the number of bytes that it needs.
-template <typename Work>
-cudaError_t twice(void* memory, size_t& bytes, const Work& work) {
+template <typename Work, typename... Outs>
+cudaError_t twice(void* memory, size_t& bytes, const Work& work, const Outs&... outs) {
   if (memory)
-    work();
+    work(), (is_filled(outs), ...);
   else
     bytes = 1;
   return cudaSuccess;
@@ -401,11 +406,14 @@ struct DeviceReduce {
   template <typename In, typename Out, typename Op, typename T, typename N = int>
   static cudaError_t Reduce(void* memory, size_t& bytes, In in, Out out, N n, Op op, T initial,
                             cudaStream_t = nullptr) {
-    return host::twice(memory, bytes, [&] {
-      host::SumOf<Op, T, In> result = initial;
-      for (N i = 0; i < n; ++i) result = op(result, in[i]);
-      *out = result;
-    });
+    return host::twice(
+        memory, bytes,
+        [&] {
+          host::SumOf<Op, T, In> result = initial;
+          for (N i = 0; i < n; ++i) result = op(result, in[i]);
+          *out = result;
+        },
+        out);
   }
 #define CUB_HOST_REDUCE(name, op, initial)                                                                   \
   template <typename In, typename Out, typename N>                                                           \
@@ -421,25 +429,31 @@ struct DeviceScan {
   template <typename In, typename Out, typename Op, typename N>
   static cudaError_t InclusiveScan(void* memory, size_t& bytes, In in, Out out, Op op, N n,
                                    cudaStream_t = nullptr) {
-    return host::twice(memory, bytes, [&] {
-      if (n <= 0) return;
-      host::SumOf<Op, host::ValueOf<In>, In> sum = in[0];
-      for (N i = 0; i < n; ++i) {
-        if (i) sum = op(sum, in[i]);
-        out[i] = sum;
-      }
-    });
+    return host::twice(
+        memory, bytes,
+        [&] {
+          if (n <= 0) return;
+          host::SumOf<Op, host::ValueOf<In>, In> sum = in[0];
+          for (N i = 0; i < n; ++i) {
+            if (i) sum = op(sum, in[i]);
+            out[i] = sum;
+          }
+        },
+        out);
   }
   template <typename In, typename Out, typename Op, typename T, typename N>
   static cudaError_t ExclusiveScan(void* memory, size_t& bytes, In in, Out out, Op op, T initial, N n,
                                    cudaStream_t = nullptr) {
-    return host::twice(memory, bytes, [&] {
-      host::SumOf<Op, T, In> sum = initial;
-      for (N i = 0; i < n; ++i) {
-        const auto next = op(sum, in[i]);  // in and out may be the same
-        out[i] = sum, sum = next;
-      }
-    });
+    return host::twice(
+        memory, bytes,
+        [&] {
+          host::SumOf<Op, T, In> sum = initial;
+          for (N i = 0; i < n; ++i) {
+            const auto next = op(sum, in[i]);  // in and out may be the same
+            out[i] = sum, sum = next;
+          }
+        },
+        out);
   }
   template <typename In, typename Out, typename N>
   static cudaError_t InclusiveSum(void* memory, size_t& bytes, In in, Out out, N n,
@@ -467,23 +481,30 @@ class DeviceRadixSort {
   }
 
  public:
-#define CUB_HOST_SORT(keys_name, pairs_name, descending)                                                   \
-  template <typename K, typename N>                                                                        \
-  static cudaError_t keys_name(void* memory, size_t& bytes, const K* in, K* out, N n, int begin = 0,       \
-                               int end = sizeof(K) * 8, cudaStream_t = nullptr) {                          \
-    return host::twice(memory, bytes, [&] {                                                                \
-      N at = 0;                                                                                            \
-      for (size_t i : order(in, n, begin, end, descending)) out[at++] = in[i];                             \
-    });                                                                                                    \
-  }                                                                                                        \
-  template <typename K, typename V, typename N>                                                            \
-  static cudaError_t pairs_name(void* memory, size_t& bytes, const K* in, K* out, const V* values,         \
-                                V* values_out, N n, int begin = 0, int end = sizeof(K) * 8,                \
-                                cudaStream_t = nullptr) {                                                  \
-    return host::twice(memory, bytes, [&] {                                                                \
-      N at = 0;                                                                                            \
-      for (size_t i : order(in, n, begin, end, descending)) out[at] = in[i], values_out[at++] = values[i]; \
-    });                                                                                                    \
+#define CUB_HOST_SORT(keys_name, pairs_name, descending)                                             \
+  template <typename K, typename N>                                                                  \
+  static cudaError_t keys_name(void* memory, size_t& bytes, const K* in, K* out, N n, int begin = 0, \
+                               int end = sizeof(K) * 8, cudaStream_t = nullptr) {                    \
+    return host::twice(                                                                              \
+        memory, bytes,                                                                               \
+        [&] {                                                                                        \
+          N at = 0;                                                                                  \
+          for (size_t i : order(in, n, begin, end, descending)) out[at++] = in[i];                   \
+        },                                                                                           \
+        out);                                                                                        \
+  }                                                                                                  \
+  template <typename K, typename V, typename N>                                                      \
+  static cudaError_t pairs_name(void* memory, size_t& bytes, const K* in, K* out, const V* values,   \
+                                V* values_out, N n, int begin = 0, int end = sizeof(K) * 8,          \
+                                cudaStream_t = nullptr) {                                            \
+    return host::twice(                                                                              \
+        memory, bytes,                                                                               \
+        [&] {                                                                                        \
+          N at = 0;                                                                                  \
+          for (size_t i : order(in, n, begin, end, descending))                                      \
+              out[at] = in[i], values_out[at++] = values[i];                                         \
+        },                                                                                           \
+        out, values_out);                                                                            \
   }
   CUB_HOST_SORT(SortKeys, SortPairs, false)
   CUB_HOST_SORT(SortKeysDescending, SortPairsDescending, true)

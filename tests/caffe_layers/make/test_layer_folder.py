@@ -217,7 +217,7 @@ def test_names_that_the_build_needs(planned):
 def test_thrust_is_nvccs_where_it_is_to_work_on_the_device(built, line):
     made = built(x_cu=f"#include <thrust/sort.h>\nvoid f(int* a, int* b) {{ {line} }}\n")
     text = (made / "include/thrust/sort.h").read_text()
-    assert '#include "caffe/util/thrust.hpp"' in text
+    assert '#include "caffe_thrust/thrust.h"' in text
     assert ("#include_next <thrust/sort.h>" in text) == ("device" in line)
 
 

@@ -85,10 +85,10 @@ def test_every_source_is_seen_by_tests_that_are_there():
             ],
         ),
         (
-            "cuffi/caffe_layers/include/caffe/util/thrust.hpp",
+            "include/host/cub/cub.cuh",
             [
-                "tests/caffe_layers/core/test_thrust.py",
-                "tests/caffe_layers",
+                "tests/include/test_cub.py",
+                "tests/include",
                 "tests/runtime",
                 "tests/layers",
                 "tests/caffe_layers/call",

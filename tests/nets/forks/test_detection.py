@@ -1,6 +1,7 @@
 """SSD's types: Permute, Normalize, PriorBox, DetectionOutput, SmoothL1Loss."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from support.nets import draw, gradients_are_right, one_layer, same
 from support.typed import not_none
 
 from cuffi.base import CaffeValueError
-from cuffi.nets.forks._boxes import decode, encode, overlap, suppressed
+from cuffi.nets.forks._boxes import best_first, decode, encode, overlap, suppressed
 
 
 @pytest.mark.parametrize("order", [(0, 2, 3, 1), (1,), (3, 1), ()])
@@ -176,6 +177,47 @@ def test_boxes_are_suppressed_as_one_after_the_other_would_be(monkeypatch):
                 order = is_valid.nonzero()[:, 0].tolist()
                 wanted = reference.suppressed(own.tolist(), order, threshold, eta)
                 assert kept.nonzero()[:, 0].tolist() == wanted
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_one_by_one_is_as_in_rounds(monkeypatch, kind):
+    """The two ways of the processor agree to the bit, for boxes without area, ends before beginnings, NaN, infinity."""
+    corner, size = draw(4, 60, 2).abs() * 3, draw(4, 60, 2, seed=1) * 3
+    boxes = torch.cat((corner, corner + size), 2).to(kind)
+    boxes[1, ::7, 2], boxes[2, ::5, 1], boxes[3, ::6, 3] = torch.nan, torch.inf, -torch.inf
+    boxes[0, 10:20] = boxes[0, 9]
+    valid = draw(4, 60, seed=2) > -1
+    for threshold in (0.0, 0.3, 0.45, 1.0):
+        got = suppressed(boxes, valid, threshold)
+        with monkeypatch.context() as patch:
+            patch.setattr("cuffi.nets.forks._boxes.is_plain", lambda x: False)
+            assert torch.equal(got, suppressed(boxes, valid, threshold))
+    assert suppressed(boxes[:, :0], valid[:, :0], 0.3).shape == (4, 0)
+
+
+def test_suppression_is_traced():
+    """A tracer's program computes for other boxes."""
+    boxes, others = (torch.cat((c, c + 1), 2) for c in (draw(2, 9, 2).abs(), draw(2, 9, 2, seed=5).abs() * 3))
+    valid = torch.ones(2, 9, dtype=torch.bool)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        traced = torch.jit.trace(
+            lambda b: suppressed(b, valid, 0.2), (boxes,), check_trace=False, strict=False
+        )
+    assert not torch.equal(suppressed(boxes, valid, 0.2), suppressed(others, valid, 0.2))
+    assert torch.equal(traced(boxes), suppressed(boxes, valid, 0.2))
+    assert not torch.equal(traced(others), traced(boxes))
+
+
+@pytest.mark.parametrize("count", [1, 7, 30, 40])
+def test_the_best_come_first(count):
+    """As by a stable sort: of equal ones the first; NaN is the greatest."""
+    scores = (draw(3, 2, 40) * 3).round().transpose(0, 1)
+    scores[1, 1, ::9] = torch.nan
+    best, order = best_first(scores, count)
+    wanted = scores.sort(dim=-1, descending=True, stable=True)
+    assert torch.equal(order, wanted[1][..., :count])
+    assert torch.allclose(best, wanted[0][..., :count], equal_nan=True)
 
 
 def test_boxes_without_an_area_overlap_with_nothing():

@@ -355,7 +355,7 @@ def test_a_disk_that_is_full_leaves_no_weights_alone(folder, monkeypatch):
         raise OSError(28, "No space left on device", "s_iter_5.solverstate")
 
     training.step(1)
-    monkeypatch.setattr("cuffi.nets.solver.training.save_solverstate", full)
+    monkeypatch.setattr("cuffi.nets.solver.snapshots.save_solverstate", full)
     with pytest.raises(OSError, match=r"s_iter_5\.solverstate"):
         training.snapshot()
     assert sorted(file.name for file in (folder / "out").iterdir()) == [

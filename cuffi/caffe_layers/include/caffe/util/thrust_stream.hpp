@@ -44,5 +44,5 @@ inline __host__ __device__ cudaStream_t thrust_stream() {
 
 #include <thrust/version.h>
 #if THRUST_VERSION >= 300000
-#include "caffe/util/thrust_functions.hpp"
+#include "caffe_thrust/old_functions.h"
 #endif

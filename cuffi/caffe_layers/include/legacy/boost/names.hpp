@@ -9,7 +9,7 @@
 #include <unordered_map>
 
 #include "boost/shared_ptr.hpp"
-#include "caffe/util/value_iterator.hpp"
+#include "caffe_thrust/value_iterator.h"
 
 #define BOOST_FOREACH(variable, range) for (variable : range)
 #define BOOST_STATIC_ASSERT(...) static_assert((__VA_ARGS__), #__VA_ARGS__)

@@ -1,4 +1,4 @@
-"""thrust's names on the processor (cuffi/caffe_layers/include/caffe/util/thrust.hpp), compared with Python."""
+"""thrust's names on the processor (include/caffe_thrust), compared with Python."""
 
 import bisect
 import itertools
@@ -10,7 +10,7 @@ from conftest import ROOT
 
 SORTS = """
 #include "boost/names.hpp"
-#include "caffe/util/thrust.hpp"
+#include "caffe_thrust/thrust.h"
 #include <stdio.h>
 #include <vector>
 int main() {
@@ -82,7 +82,7 @@ namespace caffe {
 thread_local CallContext call_context;
 }
 #else
-#include "caffe/util/thrust.hpp"
+#include "caffe_thrust/thrust.h"
 #endif
 #include <stdio.h>
 struct Square : thrust::unary_function<float, float> {
@@ -196,7 +196,7 @@ def test_thrust_on_the_device(place, tmp_path, request):
 
 X, Y, SORTED = [3, 1, 4, 1, 5, 9, 2, 6], [2, 7, 1, 8, 2, 8, 1, 8], [1, 1, 3, 4, 7]
 ALGORITHMS = """
-#include "caffe/util/thrust.hpp"
+#include "caffe_thrust/thrust.h"
 #include <stdio.h>
 typedef thrust::host_vector<int> Ints;
 void show(const char* name, const Ints& values) {

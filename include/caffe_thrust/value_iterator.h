@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <iterator>
+#include <utility>
 
 namespace caffe {
 
@@ -18,6 +19,9 @@ class value_iterator {
   typedef Reference reference;
 
   explicit value_iterator(Value value = Value(), difference_type at = 0) : value_(value), at_(at) {}
+  // Of a value that is made of two, such as an iterator and a function.
+  template <typename A, typename B, typename = decltype(Value{std::declval<A>(), std::declval<B>()})>
+  value_iterator(A a, B b) : value_{a, b}, at_(0) {}
   Reference operator*() const { return value_(at_); }
   Reference operator[](difference_type i) const { return value_(at_ + i); }
   value_iterator& operator+=(difference_type n) { return at_ += n, *this; }
@@ -27,6 +31,7 @@ class value_iterator {
   value_iterator operator++(int) { return value_iterator(value_, at_++); }
   value_iterator operator--(int) { return value_iterator(value_, at_--); }
   friend value_iterator operator+(value_iterator a, difference_type n) { return a += n; }
+  friend value_iterator operator+(difference_type n, value_iterator a) { return a += n; }
   friend value_iterator operator-(value_iterator a, difference_type n) { return a -= n; }
   friend difference_type operator-(const value_iterator& a, const value_iterator& b) {
     return a.at_ - b.at_ + (a.value_ - b.value_);

@@ -1,0 +1,15 @@
+// thrust on the processor: for host memory, and for the host backend, whose device memory is host memory. A layer's
+// thrust/*.h include this file (cuffi/caffe_layers/make/prepare.py), and so do those of programs and kernels
+// (include/host/thrust).
+#pragma once
+
+#include "caffe_thrust/algorithms.h"
+#include "caffe_thrust/complex.h"
+#include "caffe_thrust/random.h"
+
+#ifndef THRUST_VERSION
+#define THRUST_MAJOR_VERSION 2
+#define THRUST_MINOR_VERSION 8
+#define THRUST_SUBMINOR_VERSION 2
+#define THRUST_VERSION 200802
+#endif

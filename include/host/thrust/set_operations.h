@@ -1,0 +1,4 @@
+// Part of thrust on the host.
+#pragma once
+
+#include "all_of_thrust.h"
