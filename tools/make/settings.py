@@ -106,6 +106,8 @@ class Settings:
         """The CUDA compiler; "" if there is none, or NVCC= is empty."""
         if self._nvcc is None:
             found = find_nvcc.find(self.cuda_home) if self.wanted_nvcc == "search" else self.wanted_nvcc
+            if self.wanted_nvcc == "search" and (said := find_nvcc.elsewhere(self.cuda_home, found)):
+                print(f"make: {said}", file=sys.stderr)
             self._nvcc = optional(found, "NVCC")
         return self._nvcc
 
