@@ -11,8 +11,9 @@ ROOT = Path(__file__).resolve().parents[1]
 # The toolkit's own environment, and the file in it that is written last: without that it was not finished.
 OWN = ROOT / ".venv"
 MADE = OWN / "made-by-make"
-# What commands import first.
+# What commands import first, and what some of them need.
 _NEEDED = ("torch", "tree_sitter", "cffi")
+_WANTED = (*_NEEDED, "rich", "numpy")
 # Modules that are commands, and need no compiler's tools.
 _OF_NETS = ("caffe", "dnn", "train")
 
@@ -41,14 +42,14 @@ def start_again() -> None:
         return
     from importlib.util import find_spec
 
-    lacking = [name for name in _NEEDED if find_spec(name) is None]
+    lacking = [name for name in _WANTED if find_spec(name) is None]
     if lacking and not is_virtual() and MADE.exists():
         python = str(OWN / "bin" / "python")
         os.execv(python, [python, *sys.orig_argv[1:]])
     # `cuffi` itself has commands that need no package, and words for each other one.
     needed = ["torch"] if module in _OF_NETS else _NEEDED
-    if module and module != "commands" and set(lacking) & set(needed):
-        sys.exit(f"cuffi.{module}: {what_to_do(lacking[0])}")
+    if module and module != "commands" and (absent := [name for name in needed if name in lacking]):
+        sys.exit(f"cuffi.{module}: {what_to_do(absent[0])}")
 
 
 def _asked_for() -> str | None:
