@@ -130,6 +130,17 @@ class Settings:
         """The value of a setting, by its name in make."""
         return getattr(self, setting.lower())
 
+    def check_processor(self) -> None:
+        """Refuse a HOST_ARCH that the C++ compiler does not know. `native` is known."""
+        if self.host_arch == "native" or "host" not in self.backends:
+            return
+        asked = [*shlex.split(self.cxx), f"-march={self.host_arch}", "-x", "c++", "-E", os.devnull]
+        done = subprocess.run(asked, capture_output=True, text=True, env=os.environ | {"LC_ALL": "C"})
+        if done.returncode:
+            known = re.search(r"\bare: (.*?)(;|$)", done.stderr, re.M)
+            there = f" There are: {' '.join(known[1].replace(',', ' ').split())}" if known else ""
+            raise Refused(f"HOST_ARCH={self.host_arch}: {self.cxx} does not know this processor.{there}")
+
     def check_gpu(self) -> None:
         """Refuse ARCH=native without a GPU, and GPUs that nvcc does not know.
 

@@ -202,7 +202,7 @@ def completed(
         at = source.lexed.imbalances[0].start
         raise NothingExported(f"this `{source.text[at]}` has no partner", source.lexed.position(at)[0])
     without = [f"a kernel without a launcher: {kernel} {reason}" for kernel, reason in left_out]
-    without += _not_called(functions, unfit)
+    without += _not_called(functions, unfit) + _of_host(source)
     if not launchers:
         given = "load_inline(..., macros={...}) has what its makefile defines"
         if not has_kernels and (one := _forgotten(source)):
@@ -242,6 +242,30 @@ def _not_called(functions: list[str], unfit: dict[str, str]) -> list[str]:
     first = next(map(_name_in, unfit), "")
     others = [_name_in(head) for head in functions if head not in unfit]
     return said + [f"{name} is not called from Python: {first}, beside it, cannot be" for name in others]
+
+
+# Names of std that no GPU has, whatever nvcc's options are.
+OF_HOST = {
+    "cerr", "cout", "deque", "list", "map", "mutex", "nth_element", "ofstream", "partial_sort", "set", "sort", "stable_sort",
+    "string", "thread", "to_string", "unordered_map", "unordered_set", "vector",
+}  # fmt: skip
+
+
+def _of_host(source: Source) -> list[str]:
+    """A line for each kernel that uses such a name: it runs on the processor, and nvcc refuses it."""
+    said, tokens = [], source.lexed.tokens
+    for function in source.functions:
+        if function.is_kernel:
+            texts = [t.text for t in tokens if function.body <= t.start < function.end]
+            used = [
+                c for a, b, c in zip(texts, texts[1:], texts[2:], strict=False) if (a, b) == ("std", "::")
+            ]
+            if names := [name for name in dict.fromkeys(used) if name in OF_HOST]:
+                line = source.lexed.position(function.at)[0]
+                said.append(
+                    f"line {line}: {function.name} runs here, and no GPU has std::{', std::'.join(names)}"
+                )
+    return said
 
 
 # A file of this name beside it: the source does not compile for a type that it does not launch.
