@@ -286,10 +286,7 @@ def _check_macros(files: dict[str, File], found: dict) -> None:
     defined = {d.tokens[0].text for d in directives if d.word == "define" and d.tokens}
     asking = (d for d in directives if d.word in ("if", "ifdef", "ifndef", "elif"))
     unknown = {t.text for d in asking for t in d.tokens if t.kind == "name"} - defined
-    if all(
-        header and (_of_cuda(header[1]) or OF_HOST_LIBRARIES.match(header[1]))
-        for header in headers
-    ):
+    if all(header and (_of_cuda(header[1]) or OF_HOST_LIBRARIES.match(header[1])) for header in headers):
         may_be_defined = any(map(OF_LIBRARIES.match, unknown))
     else:
         may_be_defined = not all(map(OF_COMPILERS.match, unknown))

@@ -246,8 +246,8 @@ def _not_called(functions: list[str], unfit: dict[str, str]) -> list[str]:
 
 # Names of std that no GPU has, whatever nvcc's options are.
 OF_HOST = {
-    "cerr", "cout", "deque", "list", "map", "mutex", "nth_element", "ofstream", "partial_sort", "set", "sort", "stable_sort",
-    "string", "thread", "to_string", "unordered_map", "unordered_set", "vector",
+    "cerr", "cout", "deque", "list", "map", "mutex", "nth_element", "ofstream", "partial_sort", "set", "sort", "string",
+    "stable_sort", "thread", "to_string", "unordered_map", "unordered_set", "vector",
 }  # fmt: skip
 
 

@@ -342,7 +342,7 @@ def test_the_suite_installs_what_it_needs(monkeypatch, capsys):
 
     monkeypatch.setattr(requirements, "need", need)
     monkeypatch.delenv("LAYERS_DIR", raising=False)
-    assert suite.main() == 1 and asked == [["test"]]
+    assert suite.main() == 1 and asked == [["build", "run", "test"]]
     assert "pytest" in capsys.readouterr().err
 
 
