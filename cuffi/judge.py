@@ -31,6 +31,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from .judging import kept
+from .judging.defined import unfit_pair
 from .judging.findings import NO_VERDICT, Finding, gravest, of_log
 from .judging.invented import Invented
 from .judging.limits import Limits, interrupted
@@ -78,7 +79,8 @@ def judge(
         its, words, asked = Path(reference).resolve() if reference else None, list(arguments), list(options)
         if paths[0].suffix == ".py":
             program: Program | Script = Script(paths, words, asked, its)
-            program.check()
+            if wrong := unfit_pair(paths[0], its):
+                raise NotBuilt("incomplete", [wrong])
         else:
             program = Program(paths, words, asked, its, promises)
         _run(program, outcome, limits, blocks, bool(arguments))

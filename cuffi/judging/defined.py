@@ -29,5 +29,11 @@ def unfit(file: Path, names: list[str]) -> str:
     return _lacks(file, lacking, own) if lacking else ""
 
 
+def unfit_pair(file: Path, reference: Path | None) -> str:
+    """What is wrong with the texts of a candidate and its reference, if there is one, before anything is built."""
+    said = unfit(file, ["ModelNew"] if reference else [])
+    return said or (unfit(reference, ["get_inputs", "Model"]) if reference else "")
+
+
 def _lacks(file: Path, name: str, own: list[str]) -> str:
     return f"{file.name} defines no {name}. It defines {', '.join(sorted(own)) or 'nothing'}"

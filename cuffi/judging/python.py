@@ -18,7 +18,6 @@ from pathlib import Path
 
 from ..loading import private, toolkit
 from . import kept
-from .defined import unfit
 from .findings import Finding, of_run
 from .limits import OWN, SANITIZERS, Limits, Ran, given, run
 from .programs import NotBuilt, compiler, prepared_name
@@ -65,15 +64,6 @@ class Script:
         self._results: tuple[Path, Limits] | None = None
         self._has_finder = False
         self._writing = threading.Lock()
-
-    def check(self):
-        """NotBuilt for what is wrong with the texts alone, before anything is built or run."""
-        wanted = {self.file: ["ModelNew"] if self.reference else []}
-        if self.reference:
-            wanted[self.reference] = ["get_inputs", "Model"]
-        for file, names in wanted.items():
-            if wrong := unfit(file, names):
-                raise NotBuilt("incomplete", [wrong])
 
     def run(self, mode: str, folder: Path, limits: Limits, **settings) -> Ran:
         """Run it in a mode; and "plain" is without checks."""
