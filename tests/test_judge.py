@@ -412,12 +412,6 @@ def test_a_reference_of_kernels_alone_has_nothing_to_compare(tmp_path):
     assert said["verdict"] == "incomplete" and "needs a main()" in said["findings"][0]["text"]
 
 
-def test_usage(capsys):
-    assert command.main([__file__, __file__]) == command.main([__file__, "--reference=/no.py"]) == 2
-    assert command.main([]) == 2 and command.main(["/no/file.cu"]) == 2 and command.main(["--no-such"]) == 2
-    assert "no file /no/file.cu" in capsys.readouterr().err
-
-
 def test_arguments_and_blocks_that_did_not_run(tmp_path):
     file = tmp_path / "k.cu"
     file.write_text(
