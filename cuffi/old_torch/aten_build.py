@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from ..backends import HOST
 from ..base import CaffeTypeError, CaffeValueError
+from ..loading.advice import advice
 from ..loading.cache import Entry
 from ..loading.load import with_included
 from ..loading.recipe import key_of, settings_for
@@ -161,7 +162,8 @@ class TorchExtension:
         try:
             copies.build(entry, job, contents, above, settings, progress, lock)
         except CaffeBuildError as error:
-            raise CaffeBuildError(f"{self.name} does not build:\n{self.shown(error.output)}") from None
+            said = self.shown(error.output) + advice(error.output)
+            raise CaffeBuildError(f"{self.name} does not build:\n{said}") from None
         note_told(entry, self.folders, files)
 
 

@@ -31,7 +31,7 @@ def normal(number: int, mean: float, deviation: float) -> float:
     return statistics.NormalDist(mean, deviation).inv_cdf((number + 0.5) / (MODULUS - 2))
 
 
-def lines() -> dict[str, list[float]]:
+def lines() -> dict:
     """What the program prints, in its order."""
     dice = [int(uniform(x, 1, 7, np.float64)) for x in itertools.islice(engine(48271, 1337), 12)]
     twice = sorted((2 * x for x in dice), reverse=True)

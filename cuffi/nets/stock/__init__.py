@@ -24,6 +24,12 @@ def _is_in_graph(tensor: torch.Tensor) -> bool:
     return torch.compiler.is_compiling() or (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
 
 
+def nothing_left(shape: Shape, kernel) -> str:
+    """The words for a kernel that is larger than its input."""
+    what = f"nothing is left of {list(shape)} by a kernel of {kernel}"
+    return f"{what}: give larger shapes, a smaller kernel_size, or pad"
+
+
 class StockDefinition(NamedTuple):
     """The data from which a layer's module is made."""
 
