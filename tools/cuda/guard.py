@@ -46,7 +46,7 @@ class Guard(NamedTuple):
 
 def _is_number(type_text: str) -> bool:
     words = type_text.split()
-    return bool(words) and set(words) <= WORDS_OF_NUMBERS and words != ["const"]
+    return bool(words) and set(words) <= WORDS_OF_NUMBERS | {"auto"} and words != ["const"]
 
 
 def without_casts(body: Body, node):

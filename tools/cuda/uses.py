@@ -78,6 +78,10 @@ class Uses:
         """The variable that an identifier names."""
         return meant(self.scopes, self.of(node), node.start_byte)
 
+    def begun_by(self, value) -> Variable | None:
+        """The variable whose first value a node is."""
+        return next((v for v in self.scopes if v.value == value), None)
+
     def variables(self, node) -> list[Variable]:
         """The variables that a part of the body names, maybe in a macro's text."""
         identifiers = [one for one in walk(node) if one.type == "identifier"]
