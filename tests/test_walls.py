@@ -321,6 +321,7 @@ def test_each_room_keeps_its_budget():
 LARGE = {
     "cuffi/caffe_layers/call/module.py: CaffeModule": "what users see of a layer, half of it docstrings",
     "cuffi/nets/net/net.py: CaffeNet": "what users see of a net, half of it docstrings",
+    "tools/cuda/phases.py: Phases": "one walk over a kernel's statements, as that of warps",
     "tools/cuda/warps.py: Warps": "one walk over a kernel's statements, whose methods share what is known of a warp",
 }
 

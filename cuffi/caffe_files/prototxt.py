@@ -132,7 +132,7 @@ def filled_in(text: str, replace: dict, path) -> str:
 def parse(text: str, path="prototxt") -> Node:
     """The tree of a text. CaffeValueError with the line if it is not prototxt."""
     root = Node(1, path=path)
-    _Reader(text, path).message(root)
+    _Parser(text, path).message(root)
     return root
 
 
@@ -191,7 +191,7 @@ def number(text: str) -> float:
 # ------------------------------------------------------------------------------------------------ parts
 
 
-class _Reader:
+class _Parser:
     """Reads a text. `kind`, `token` and `line` are those of the next token."""
 
     def __init__(self, text: str, path):

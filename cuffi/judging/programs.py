@@ -105,7 +105,7 @@ def rewritten(files: list[Path], options: Sequence[str] = (), promises: Mapping 
             unit = Unit(read(str(file)), str(file), HostRewriter.defined, find, root=str(root))
         except OSError as error:
             raise NotBuilt("not-built", [f"{file}: {error.strerror}"]) from error
-        texts, problems, notes = rewrite_unit(unit, Watched, "cuffi.judge", "")
+        texts, problems, notes = rewrite_unit(unit, RaceRewriter, "cuffi.judge", "")
         if problems:
             raise NotBuilt("refused", [str(problem) for problem in problems[:3]])
         units.append(decided(unit))
@@ -140,7 +140,7 @@ def _invent(made: Unbuilt, unit: Unit, file: Path, promises: Mapping | None):
     made.is_sized = all(is_sized(f, promise_of(f, unit.main.text, promises)) for f in own)
 
 
-class Watched(HostRewriter):
+class RaceRewriter(HostRewriter):
     """Rewrites for the race finder, and for the others alike."""
 
     watched = True

@@ -374,8 +374,8 @@ class RaceFinder : Order {
         else if (!own.by.has(kWaits))
           doubt(threads_[thread_].unfenced_reads, {cell.write, own, kThenRead});
       }
-      if (own.kind == kRead && cell.rare && !told && !ordered(cell.rare->atomic, own.shared))
-        threads_[thread_].doubtful.push_back({cell.rare->atomic, own, "changed atomically, then read"});
+      if (own.kind == kRead && cell.shared_use && !told && !ordered(cell.shared_use->atomic, own.shared))
+        threads_[thread_].doubtful.push_back({cell.shared_use->atomic, own, "changed atomically, then read"});
       note_reader(cell, own, 0);
     } else {
       if (!cell.write.has(kStrong)) tell(cell.write, "written, then changed atomically");
@@ -397,9 +397,9 @@ class RaceFinder : Order {
         tell(read, wrote ? "written twice" : "read, then written");
       }
     });
-    if (cell.rare) {
-      tell(cell.rare->atomic, "changed atomically, then written");
-      if (!is_strong) tell(cell.rare->same, "changed atomically, then written");
+    if (cell.shared_use) {
+      tell(cell.shared_use->atomic, "changed atomically, then written");
+      if (!is_strong) tell(cell.shared_use->same, "changed atomically, then written");
     }
     // Who has read the other's value comes later.
     if (!is_strong || !cell.write.has(kStrong) || !has_read(cell)) tell(cell.write, "written twice");
@@ -443,14 +443,14 @@ class RaceFinder : Order {
     doubtful.erase(std::remove_if(doubtful.begin(), doubtful.end(),
                                   [&](const auto& one) { return one.second.memory == own.memory; }),
                    doubtful.end());
-    Rare& rare = cell.with_rare();
+    SharedUse& shared_use = cell.with_shared_use();
     if (own.kind == kAtomicSame) {
-      rare.same = own.by;
+      shared_use.same = own.by;
       return;
     }
-    if (rare.atomic.thread != kNobody && rare.atomic.thread / block_threads_ != block_ &&
-        (block_only_ || rare.block_only))
-      tell(rare.atomic, "changed atomically for one block only");
+    if (shared_use.atomic.thread != kNobody && shared_use.atomic.thread / block_threads_ != block_ &&
+        (block_only_ || shared_use.block_only))
+      tell(shared_use.atomic, "changed atomically for one block only");
     warps().forget_readers(cell, [&](const AccessTime& read) { return read.thread == own.by.thread; });
     // A plain read before: its thread may still use an atomic operation, or has ended.
     warps().for_readers(cell, [&](const AccessTime& read, bool wrote) {
@@ -463,8 +463,8 @@ class RaceFinder : Order {
       its.by = read;
       reader->doubtful.push_back({own.by, its, "changed atomically, then read"});
     });
-    rare.atomic = own.by;
-    rare.block_only = block_only_;
+    shared_use.atomic = own.by;
+    shared_use.block_only = block_only_;
   }
 
   // All readers that nothing orders before a later reader: of this block all, of other blocks the first two and the last.
@@ -478,8 +478,8 @@ class RaceFinder : Order {
       cell.reader.lanes |= lane;
       return;
     }
-    if (cell.rare)
-      for (Reader& one : cell.rare->readers)
+    if (cell.shared_use)
+      for (Reader& one : cell.shared_use->readers)
         if (same(one)) {
           one.lanes |= lane;
           return;
@@ -489,7 +489,7 @@ class RaceFinder : Order {
       cell.reader = mine;
       return;
     }
-    auto& more = cell.with_rare().readers;
+    auto& more = cell.with_shared_use().readers;
     const auto others = std::find_if(more.begin() + (more.empty() ? 0 : 1), more.end(),
                                      [&](const Reader& one) { return one.warp / in_block != block_; });
     if (others != more.end() && more.size() > 2) more.erase(others);

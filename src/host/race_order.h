@@ -53,7 +53,7 @@ class Order {
   // fenced, this thread may publish.
   void warp_barrier(int thread, unsigned int mask) {
     const int first = thread / 32 * 32;
-    Row& own = rows_[thread];
+    WarpClock& own = rows_[thread];
     const auto for_lanes = [&](const auto& visit) {
       for (int lane = 0; lane < 32; ++lane)
         if ((mask >> lane & 1u) && first + lane < block_threads_) visit(lane);
@@ -124,9 +124,9 @@ class Order {
     }
   };
   // Of the lanes of a thread's warp: what they did before this time comes before; and what they had fenced.
-  struct Row {
+  struct WarpClock {
     uint32_t until[32] = {}, fenced[32] = {}, block_fenced[32] = {};
-    void join(const Row& other) {
+    void join(const WarpClock& other) {
       for (int lane = 0; lane < 32; ++lane) {
         Clock::later(until[lane], other.until[lane]);
         Clock::later(fenced[lane], other.fenced[lane]);
@@ -167,7 +167,7 @@ class Order {
     if ((!own.block_fence && !fenced_) || !is_changing(kind)) return;
     Released& released = all[memory];
     ++released.count;
-    const Row& row = rows_[thread_];
+    const WarpClock& row = rows_[thread_];
     if ((own.fence || fenced_) && !block_only_) publish(released.all, own.fence, row.fenced);
     publish(released.blocks[block_], own.block_fence, row.block_fenced);
     if (!own.is_fresh) return;
@@ -229,7 +229,7 @@ class Order {
   uint32_t grid_barrier_ = 0;  // when the last barrier of the grid opened that this block has passed
   int thread_ = 0;
   std::vector<Thread> threads_;
-  std::vector<Row> rows_;
+  std::vector<WarpClock> rows_;
   Clock block_acquired_;
   Pending block_pending_;
   uint32_t block_pending_at_ = 0;

@@ -44,7 +44,7 @@ struct Reader {
   uint32_t warp = kNobody, lanes = 0, time = 0, pc = 0;
 };
 // What few elements have: atomic operations, and readers of several warps.
-struct Rare {
+struct SharedUse {
   AccessTime atomic, same;  // the last one that changed the value, and the last other
   bool block_only = false;  // the atomic operation was for its block only
   std::vector<Reader> readers;
@@ -52,17 +52,17 @@ struct Rare {
 struct Cell {
   AccessTime write;
   Reader reader;
-  std::unique_ptr<Rare> rare;
+  std::unique_ptr<SharedUse> shared_use;
   Cell() = default;
   Cell(const Cell& other) { *this = other; }
   Cell& operator=(const Cell& other) {
     write = other.write, reader = other.reader;
-    rare.reset(other.rare ? new Rare(*other.rare) : nullptr);
+    shared_use.reset(other.shared_use ? new SharedUse(*other.shared_use) : nullptr);
     return *this;
   }
-  Rare& with_rare() {
-    if (!rare) rare.reset(new Rare);
-    return *rare;
+  SharedUse& with_shared_use() {
+    if (!shared_use) shared_use.reset(new SharedUse);
+    return *shared_use;
   }
 };
 // The cells of kPageBytes of memory, one for each `grain` bytes. The grain is as fine as the accesses so far.
@@ -157,8 +157,8 @@ struct Warps {
               bool(one.pc & kWroteSame));
     };
     each(cell.reader);
-    if (cell.rare)
-      for (const Reader& one : cell.rare->readers) each(one);
+    if (cell.shared_use)
+      for (const Reader& one : cell.shared_use->readers) each(one);
   }
   template <typename Is>
   void forget_readers(Cell& cell, const Is& is) {
@@ -169,8 +169,8 @@ struct Warps {
       return one.lanes != 0;
     };
     keep(cell.reader);
-    if (!cell.rare) return;
-    auto& more = cell.rare->readers;
+    if (!cell.shared_use) return;
+    auto& more = cell.shared_use->readers;
     more.erase(std::remove_if(more.begin(), more.end(), [&](Reader& one) { return !keep(one); }), more.end());
   }
 };

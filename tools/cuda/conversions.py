@@ -139,9 +139,13 @@ def _lambdas(source: Source, first: int, last: int, types: Types) -> Iterator[tu
                 yield i + 1, partner[i]
 
 
-def _aliases(tokens: list[Token], first: int, last: int) -> Iterator[str]:
-    """The types that are declared there by `using Base = T;` and `typedef T Base;`."""
-    for i in range(first, last):
+def _types_of(tokens: list[Token], opening: int, last: int) -> Iterator[str]:
+    """The types that a class has in its head, as its bases, and declares by `using` and `typedef`."""
+    first = opening
+    while first and tokens[first - 1].text not in (";", "{", "}"):
+        first -= 1
+    yield from (token.text for token in tokens[first:opening])
+    for i in range(opening, last):
         if tokens[i].text == "using":
             yield tokens[i + 1].text
         elif tokens[i].text == "typedef":
@@ -165,7 +169,7 @@ def _initialisers(source: Source, function: Function, names: Names) -> Iterator[
             for i in inside
             if tokens[i].kind == "name" and tokens[i + 1].text in (";", ",", "=", "{")
         }
-        members -= set(_aliases(tokens, opening, close))
+        members -= set(_types_of(tokens, opening, close))
     done = set[int]()
     for i in range(at, body - 1):
         if (

@@ -174,12 +174,14 @@ def test_what_is_no_index_or_no_whole_callee(line, told):
         "template <typename T> struct To { __device__ int operator()(T n) const { return n; } };\n"
         "struct Row { int a, b; __device__ int& operator[](int i); __device__ To<int> of(); __device__ Row* in(); };\n"
         "struct Mine : Row { using Base = Row; typedef Row Old; int n;\n"
+        "  static __device__ void of(To<Row, Old>);\n"
         "  __device__ Mine(float x) : Base(float(x)), n(x) {} };\n"
+        "struct Own : Row { To<Row, int> to; __device__ Own(float x) : Row(float(x)) {} };\n"
         f"__global__ void k(Row r, float x) {{ {line} }}\n"
     )
     unit = Unit(text, "x.cu")
     rewritten = HostRewriter(unit, unit.main).rewritten()
-    assert told in rewritten
+    assert told in rewritten and " Own(float x) : Row(float(x)) {}" in rewritten
     assert (
         ": Base(float(x)), n(::cuda_host::gpu_into<::cuda_host::gpu_plain<decltype(n)>> = x) {}" in rewritten
     )
