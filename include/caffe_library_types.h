@@ -11,7 +11,7 @@ typedef double2 cuDoubleComplex;
 typedef cuFloatComplex cuComplex;
 #endif
 #ifdef CAFFE_HOST_BACKEND
-#include <cublas_v2.h>
+#include "host/cublas_v2.h"
 #endif
 
 // Handles, and what a library keeps behind a pointer.

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from ..backends import HOST
 from ..base import CaffeTypeError, CaffeValueError
+from ..base.files import nearest
 from ..loading.advice import advice
 from ..loading.cache import Entry
 from ..loading.load import with_included
@@ -73,7 +74,7 @@ class TorchExtension:
             raise CaffeTypeError(f"{self.name}: sources: expected paths, got {source!r}")
         path = Path(os.path.abspath(source))
         if not path.is_file():
-            raise CaffeValueError(f"{self.name}: sources: there is no file {path}")
+            raise CaffeValueError(f"{self.name}: sources: there is no file {path.name}{nearest(path)}")
         if path.suffix not in (*KERNELS, *CPP):
             raise CaffeValueError(f"{self.name}: sources: expected .cpp or .cu files, got {path}")
         return path
