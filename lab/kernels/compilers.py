@@ -47,7 +47,7 @@ GEOMETRY = {
     "strides": (((1, 1, 1), (3, 1, 1), (7, 1, 1)), ((32, 1, 1), (50, 1, 1), (256, 1, 1))),
     "lanes": (GRIDS, ((32, 1, 1), (64, 2, 1), (8, 4, 1))),
 }
-# What a GPU leaves open, and the simulator does not: a lane that has ended is asked for its value, and one of another tile.
+# What a GPU leaves open, and the simulator does not: a lane that has ended, or of another tile, is asked for a value.
 ASKS_THE_ENDED = re.compile(r"\breturn;.*(_sync\(|FULL|warp_sum|scan\(|DOWN|MEET)", re.DOTALL)
 ASKS_A_TILE = re.compile(r"tiled_partition<(\d+)>[^;]*;[^;]*shfl_xor\([^;]*?, (\d+)\) \+")
 
