@@ -48,7 +48,7 @@ GEOMETRY = {
     "lanes": (GRIDS, ((32, 1, 1), (64, 2, 1), (8, 4, 1))),
 }
 # What a GPU leaves open, and the simulator does not: a lane that has ended, or of another tile, is asked for a value.
-ASKS_THE_ENDED = re.compile(r"\breturn;.*(_sync\(|FULL|warp_sum|scan\(|DOWN|MEET)", re.DOTALL)
+ASKS_THE_ENDED = re.compile(r"\breturn;.*(_sync\(|FULL|warp_sum|scan\(|DOWN|MEET|cg::)", re.DOTALL)
 ASKS_A_TILE = re.compile(r"tiled_partition<(\d+)>[^;]*;[^;]*shfl_xor\([^;]*?, (\d+)\) \+")
 
 
