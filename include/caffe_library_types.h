@@ -2,8 +2,14 @@
 // not here: a host function that calls one is left out (tools/new_layer/host_trim.py).
 #pragma once
 
+#if __has_include(<cuComplex.h>) && __has_include(<cuda_bf16.h>)
 #include <cuComplex.h>
 #include <cuda_bf16.h>
+#else  // NVRTC alone
+typedef float2 cuFloatComplex;
+typedef double2 cuDoubleComplex;
+typedef cuFloatComplex cuComplex;
+#endif
 #ifdef CAFFE_HOST_BACKEND
 #include "host/cublas_v2.h"
 #endif
