@@ -108,7 +108,8 @@ def main() -> int:
         return 1
     try:
         (ROOT / "build").mkdir(exist_ok=True)
-        requirements.need(["test"], str(ROOT / "build" / "packages.test"))
+        # A Python that has pytest alone is not that in which make has built.
+        requirements.need(["build", "run", "test"], str(ROOT / "build" / "packages.test"))
     except Refused as error:
         print(error, file=sys.stderr)
         return 1

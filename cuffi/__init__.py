@@ -23,9 +23,11 @@ if sys.version_info < (3, 10):  # noqa: UP036
 
 from . import folders as _folders
 from . import installed as _installed
+from . import own_python as _own_python
 from . import packages as _packages
 from .version import VERSION as __version__  # noqa: F401
 
+_own_python.start_again()
 _installed.check_versions()
 _folders.install_finder()
 _packages.adopt(__name__)
@@ -78,7 +80,12 @@ def _attribute(name: str):
         wing = _PUBLIC[name].partition(".")[0]
         if not _folders.is_part(wing):
             raise ImportError(_installed.missing(name))
-        return getattr(importlib.import_module(f".{_PUBLIC[name]}", __name__), name)
+        try:
+            return getattr(importlib.import_module(f".{_PUBLIC[name]}", __name__), name)
+        except ModuleNotFoundError as error:
+            if error.name != "torch" or not _own_python.is_checkout():
+                raise
+            raise ModuleNotFoundError(_own_python.what_to_do("torch"), name="torch") from None
     if _folders.is_part(name):
         return importlib.import_module(f".{name}", __name__)
     folders = [*_folders.listed(), *_folders.toolkit_folders()]

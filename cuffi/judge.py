@@ -18,6 +18,7 @@ Exit status: 0 nothing found, 1 wrong, 2 usage, 3 no verdict.
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import os
 import signal
@@ -30,6 +31,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from .judging import kept
+from .judging.defined import unfit_pair
 from .judging.findings import NO_VERDICT, Finding, gravest, of_log, sampled
 from .judging.invented import Invented
 from .judging.limits import Limits, Ran, interrupted
@@ -41,6 +43,7 @@ from .judging.resident import Resident
 from .judging.shown import for_github, lines, sarif, shown
 
 NO_ARGUMENTS = "; no kernel had run; arguments of main() follow --, and nothing can be typed"
+OF_SCRIPT = "; no kernel had run; the script's arguments follow --"
 SCHEMA = 3  # of the JSON
 BLOCKS = 64  # of a launch, under the race finder
 
@@ -76,6 +79,8 @@ def judge(
         its, words, asked = Path(reference).resolve() if reference else None, list(arguments), list(options)
         if paths[0].suffix == ".py":
             program: Program | Script = Script(paths, words, asked, its)
+            if wrong := unfit_pair(paths[0], its):
+                raise NotBuilt("incomplete", [wrong])
         else:
             program = Program(paths, words, asked, its, promises)
         _run(program, outcome, limits, blocks, bool(arguments))
@@ -129,11 +134,13 @@ def _run(program: Program | Script, outcome: Outcome, limits: Limits, blocks: in
     elif (
         not outcome.ran and not has_arguments
     ):  # a main() that says how it is used, or takes what is not there
-        takes = isinstance(program, Script) or program.unbuilt.takes_arguments
+        is_script = isinstance(program, Script)
+        takes = is_script or program.unbuilt.takes_arguments
+        said = OF_SCRIPT if is_script else NO_ARGUMENTS
         found = [
             one
             if one.kind in NO_VERDICT or ((one.place or one.kind == "launch") and not takes)
-            else replace(one, kind="incomplete", text=one.text + NO_ARGUMENTS)
+            else replace(one, kind="incomplete", text=one.text + said)
             for one in found
         ]
     outcome.findings = found
@@ -264,11 +271,21 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def _no_file(path: Path) -> str:
+    """What is said of a path that is no file, with what is near it."""
+    if path.is_dir():
+        inside = sorted(f"{path / f.name}" for f in path.iterdir() if f.suffix in (".cu", ".py"))
+        return f"{path} is a folder: name its files: {' '.join(inside[:4]) or 'it has no .cu and no .py'}"
+    beside = [f.name for f in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, beside, n=1)
+    return f"no file {path}" + (f"; did you mean {path.with_name(near[0])}?" if near else "")
+
+
 def _usage(given: argparse.Namespace) -> str:
     """What is wrong with the command line; "" if nothing."""
     for file in [*given.files, *filter(None, [given.reference, given.promises])]:
         if not Path(file).is_file():
-            return f"no file {file}"
+            return _no_file(Path(file))
     if given.promises:
         try:
             if not isinstance(json.loads(Path(given.promises).read_text()), dict):

@@ -4,10 +4,15 @@
 
 #include <cuComplex.h>
 #include <cuda_bf16.h>
+#ifdef CAFFE_HOST_BACKEND
+#include "host/cublas_v2.h"
+#endif
 
 // Handles, and what a library keeps behind a pointer.
 #define CAFFE_OPAQUE(name) typedef struct name##_opaque* name;
+#ifndef CAFFE_HOST_BACKEND
 CAFFE_OPAQUE(cublasHandle_t)
+#endif
 CAFFE_OPAQUE(cublasXtHandle_t)
 CAFFE_OPAQUE(cublasLtHandle_t)
 CAFFE_OPAQUE(cublasLtMatmulDesc_t)
@@ -54,6 +59,7 @@ CAFFE_OPAQUE(nvrtcProgram)
 
 // Enumerations. Their values are in no launch: only functions of the libraries take them.
 #define CAFFE_CHOICE(name) enum name : int {};
+#ifndef CAFFE_HOST_BACKEND
 CAFFE_CHOICE(cublasStatus_t)
 CAFFE_CHOICE(cublasOperation_t)
 CAFFE_CHOICE(cublasFillMode_t)
@@ -64,6 +70,7 @@ CAFFE_CHOICE(cublasAtomicsMode_t)
 CAFFE_CHOICE(cublasMath_t)
 CAFFE_CHOICE(cublasComputeType_t)
 CAFFE_CHOICE(cublasGemmAlgo_t)
+#endif
 CAFFE_CHOICE(cublasLtEpilogue_t)
 CAFFE_CHOICE(cusparseStatus_t)
 CAFFE_CHOICE(cusparseOperation_t)
@@ -95,14 +102,16 @@ CAFFE_CHOICE(ncclResult_t)
 CAFFE_CHOICE(ncclDataType_t)
 CAFFE_CHOICE(ncclRedOp_t)
 CAFFE_CHOICE(nvrtcResult)
-#ifndef __CUDACC__  // CUDA's own compilers have it
+#if !defined(__CUDACC__) && !defined(CAFFE_HOST_BACKEND)  // CUDA's own compilers have it
 CAFFE_CHOICE(cudaDataType_t)
 typedef cudaDataType_t cudaDataType;
 #elif !defined(__CUDACC_RTC__)
 #include <library_types.h>
 #endif
 #undef CAFFE_CHOICE
+#ifndef CAFFE_HOST_BACKEND
 typedef cublasStatus_t cublasStatus;
+#endif
 typedef cufftResult cufftResult_t;
 typedef cufftType cufftType_t;
 

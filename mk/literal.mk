@@ -12,3 +12,5 @@ export $(SETTINGS) $(ARGUMENTS)
 UNKNOWN := $(filter-out $(SETTINGS) $(ARGUMENTS),$(sort $(foreach name,$(.VARIABLES),\
              $(if $(filter command,$(firstword $(origin $(name)))),$(name)))))
 $(if $(UNKNOWN),$(error $(UNKNOWN): no such setting. There are: $(SETTINGS) $(ARGUMENTS)))
+# Some targets take one LAYER. Those that build would ignore it, and build all.
+$(if $(LAYER),$(if $(filter all libraries,$(or $(MAKECMDGOALS),all)),$(error LAYER=$(LAYER): to build it alone: LAYERS=$(LAYER))))

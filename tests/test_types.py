@@ -46,6 +46,28 @@ def run(path: str) -> Tensor:
 
 print(judge(["a.cu"], blocks=3)["verdict"], caffe.TEST, dnn.readNetFromCaffe, train.main)
 """
+# Another: modules that are commands, and a layer, which lies in no module that a checker can see.
+RIGHT_TOO = """
+import numpy as np
+import torch
+
+import cuffi
+import cuffi.train
+from cuffi import CaffeBuildError, CaffeTypeError, CaffeValueError, caffe_layer, load
+from cuffi.sigmoid import sigmoid
+
+
+def build(folder: str) -> torch.Tensor:
+    try:
+        layer = load(folder, backends=["host"])
+    except (CaffeBuildError, CaffeValueError, CaffeTypeError) as error:
+        raise SystemExit(str(error)) from error
+    return sigmoid(layer.forward(torch.from_numpy(np.zeros(3, "f"))))
+
+
+net = cuffi.caffe.Net("a.prototxt", cuffi.caffe.TEST)
+print(cuffi.__version__, caffe_layer, net.blobs["data"].data.shape)
+"""
 # Each is a mistake on a line of its own, with what it imports.
 WRONG = """
 import torch
@@ -127,10 +149,22 @@ def checked(name: str, folder: Path, place: Path) -> dict[str, set[int]]:
     return lines
 
 
+def as_installed(place: Path) -> Path:
+    """The package as a wheel has it: with the layers, and with the stubs that setup.py writes for them."""
+    (place / "cuffi").mkdir(parents=True)
+    for file in (ROOT / "cuffi").iterdir():
+        (place / "cuffi" / file.name).symlink_to(file)
+    (place / "cuffi" / "layers").symlink_to(ROOT / "layers")
+    (stub,) = re.findall(r'\.pyi"\)\.write_text\(f"(.*?)\\n"\)', (ROOT / "setup.py").read_text())
+    (place / "cuffi" / "sigmoid.pyi").write_text(stub.format(package="cuffi.layers.sigmoid") + "\n")
+    return place
+
+
 @pytest.mark.parametrize("name", ["ty", "mypy", "pyright"])
 def test_right_files_pass_and_wrong_lines_are_told(tmp_path, name):
     (tmp_path / "right.py").write_text(RIGHT)
+    (tmp_path / "too.py").write_text(RIGHT_TOO)
     (tmp_path / "wrong.py").write_text(WRONG)
-    found = checked(name, tmp_path, ROOT)
+    found = checked(name, tmp_path, as_installed(tmp_path / "site"))
     wrong = {n for n, line in enumerate(WRONG.splitlines(), 1) if re.search(r"# \d$", line)}
-    assert len(wrong) == 6 and found == {"right.py": set(), "wrong.py": wrong}
+    assert len(wrong) == 6 and found == {"right.py": set(), "too.py": set(), "wrong.py": wrong}

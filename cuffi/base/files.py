@@ -169,7 +169,11 @@ def _named(path: str) -> Generator[None]:
         yield
     except OSError as error:
         if error.errno is not None and (error.filename is None or _PARTIAL.search(str(error.filename))):
-            raise OSError(error.errno, error.strerror, path) from None
+            folder = os.path.dirname(path)
+            no_folder = error.errno == errno.ENOENT and folder and not os.path.isdir(folder)
+            raise OSError(
+                error.errno, f"there is no folder {folder!r}" if no_folder else error.strerror, path
+            ) from None
         raise
 
 

@@ -4,12 +4,11 @@ The messages are those of the descriptor beside the layer (`_caffe.desc`, writte
 descriptor has its own pool, because two forks may have different messages of one name.
 """
 
-import difflib
 import numbers
 import operator
 import os
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from ..base.shown import command
 from ..installed import has_kernels
 from .prototxt import Field, Node, integer, parse, render
 from .upgrade import upgraded
+from .words import check_word, did_you_mean, unknown_field
 
 DESCRIPTOR = "_caffe.desc"
 
@@ -311,6 +311,7 @@ def _with_known_fields(
         elif field.cpp_type in _FLOATS and entry.value.lstrip("-").isdecimal():
             kept.fields.append(Field(entry.name, _decimal(entry.name, entry.value, entry.line), entry.line))
         else:
+            check_word(entry, field, where)
             kept.fields.append(entry)
     return kept
 
@@ -333,22 +334,6 @@ _KINDS = dict.fromkeys((1, 2, 3, 4), "an integer") | {
     7: "True or False",
     9: "a string",
 }
-
-
-def unknown_field(name: str, descriptor) -> str:
-    known = sorted(descriptor.fields_by_name)
-    return f"no field {name!r}{did_you_mean(name, known) or '.'} There are: {', '.join(known) or 'none'}"
-
-
-def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """The end of an error's sentence about an unknown name; "" if no known name is similar.
-
-    Args:
-        cutoff: the least similarity: difflib's ratio of the lower-case names.
-    """
-    by_lower = {one.lower(): one for one in known}
-    near = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=cutoff)
-    return f"; did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
 @once

@@ -13,6 +13,7 @@ import sys
 
 from ..folders import is_part
 from ..installed import is_lost, lost, missing
+from ..own_python import is_checkout, what_to_do
 from ..version import VERSION
 from . import run
 from .table import COMMANDS, STATUS, Command
@@ -28,6 +29,8 @@ EXTRAS = {
     "rich": "rich",
     "torch": "torch",
 }
+# What `make` installs.
+NEEDED = ("cffi", "google", "grpc_tools", "pycparser", "torch", "tree_sitter", "tree_sitter_cuda")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -66,6 +69,8 @@ def main(arguments: list[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name is not None and is_lost(error.name):
             return refuse(f"cuffi {name}: {lost(error.name)}")
+        if error.name in NEEDED and is_checkout():
+            return refuse(f"cuffi {name}: {what_to_do(error.name)}")
         if error.name not in EXTRAS:
             raise
         return refuse(f'cuffi {name}: {error.name} is not installed: pip install "{EXTRAS[error.name]}"')

@@ -65,7 +65,7 @@ _NET = (
     Option("--stages", "STAGES", "stages, separated by spaces"),
     Option("--ignore", "IGNORE", "fields that do not matter: 'convolution_param.rank'"),
     Option("--replace", "REPLACE", "words of the prototxt to replace: 'OLD=new'"),
-    Option("--python-layers", "PYTHONLAYERS", "run the net's Python layers", is_switch=True),
+    Option("--python-layers", "PYTHON_LAYERS", "run the net's Python layers", is_switch=True),
     Option("--python-path", "PYTHON_PATH", "their folders", is_path=True),
     LAYERS,
 )

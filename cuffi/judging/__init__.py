@@ -16,6 +16,7 @@
     rewriters.py  what it takes from tools/
     python.py     a Python file, and its ModelNew against a reference
     worker.py     a process that has imported torch, and forks for each run
+    defined.py    what a file of a candidate or a reference must define
     compare.py    the process that has the reference, and compares
     candidate.py  the process of a candidate
 

@@ -19,6 +19,8 @@ from pathlib import Path
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from cuffi.judging.defined import named
+
 # Operations that make memory, show or move what is there. All others compute.
 MAKES = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
 MOVES = MAKES | {
@@ -82,7 +84,7 @@ def call_all(file: Path, inputs: Path, results: Path):
     found = runpy.run_path(str(file))
     start = torch.load(inputs / "start.pt", weights_only=False)
     torch.manual_seed(start["seed"])
-    model = found["ModelNew"](*start["arguments"])
+    model = named(found, "ModelNew", file)(*start["arguments"])
     for number, optional in enumerate(start["optional"]):
         given = torch.load(inputs / f"{number}.pt", weights_only=False)
         torch.manual_seed(given["seed"])

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import torch
 
+from cuffi.judging.defined import named
+
 TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 1e-2, torch.float32: 1e-4, torch.float64: 1e-4}
 SEEDS = (1, 2, 3)
 MODEL_SEED = 0
@@ -86,6 +88,7 @@ class Reference:
 
     def __init__(self, file: Path):
         sys.path.insert(0, str(file.parent))
+        self.file = file
         self.found = runpy.run_path(str(file))
 
     def arguments(self) -> list:
@@ -94,12 +97,12 @@ class Reference:
 
     def inputs(self, seed: int) -> list:
         torch.manual_seed(seed)
-        return list(self.found["get_inputs"]())
+        return list(named(self.found, "get_inputs", self.file)())
 
     def model(self):
         arguments = self.arguments()
         torch.manual_seed(MODEL_SEED)
-        return self.found["Model"](*arguments)
+        return named(self.found, "Model", self.file)(*arguments)
 
     def calls(self) -> list[tuple[str, int, list, bool]]:
         """What is said of a call, its seed, its inputs, and whether a candidate may refuse them."""

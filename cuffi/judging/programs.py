@@ -131,7 +131,7 @@ def rewritten(files: list[Path], options: Sequence[str] = (), promises: Mapping 
 def _invent(made: Unbuilt, unit: Unit, file: Path, promises: Mapping | None):
     """Add a main() that calls what the file has, with invented arguments, of which something may be promised."""
     if not made.kernels:
-        raise NotBuilt("no-kernel", [f"{file}: no kernel and no main()"])
+        raise NotBuilt("no-kernel", [f"{file}: no kernel (a function with __global__) and no main()"])
     try:
         made.texts[made.sources[0]] += harness(unit, promises)
     except Refused as error:

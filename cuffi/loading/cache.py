@@ -39,6 +39,8 @@ def folder() -> Path:
     try:
         _made(path)
         why = private.why_unsafe(path)
+        if os.statvfs(path).f_flag & os.ST_NOEXEC:
+            why = "no library in it can be run, because it is mounted with noexec"
     except OSError as error:
         raise _unusable(path, error.strerror or str(error)) from None
     if why:

@@ -92,7 +92,9 @@ def _checked(folder) -> Path:
     except TypeError:
         raise CaffeTypeError(f"load: folder: expected a path, got {folder!r}") from None
     if not path.is_dir():
-        what = "it is a file" if path.exists() else "there is none"
+        what = (
+            "it is a file, which load_inline(name, Path(file)) builds" if path.exists() else "there is none"
+        )
         raise CaffeValueError(f"load: folder: expected a layer's folder, got {path}: {what}")
     check_name("load", path.name)
     if not any(file.suffix in SOURCES for file in path.rglob("*")):

@@ -16,6 +16,7 @@ from ..backends import BACKENDS
 from ..base.compiler import cxx
 from ..runtime import CaffeTypeError, CaffeValueError, backends_here
 from . import cache, call_extension, private, races, sweep, toolkit
+from .advice import advice
 from .cache import Entry
 from .kernel_build import Kernels
 from .run_make import CaffeBuildError, Progress, check_can_build, make
@@ -122,7 +123,7 @@ class Recipe:
             self._make(folder, own, progress, lock)
         except CaffeBuildError as error:
             raise CaffeBuildError(
-                f"{self.name} does not build:\n{self.shown(error.output, sources)}"
+                f"{self.name} does not build:\n{self.shown(error.output, sources)}{advice(error.output)}"
             ) from None
 
     def _make(self, folder: Path, own: dict[str, str], progress: Progress, lock: int) -> None:

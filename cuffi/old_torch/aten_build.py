@@ -9,6 +9,8 @@ from pathlib import Path, PurePosixPath
 
 from ..backends import HOST
 from ..base import CaffeTypeError, CaffeValueError
+from ..base.files import nearest
+from ..loading.advice import advice
 from ..loading.cache import Entry
 from ..loading.load import with_included
 from ..loading.recipe import key_of, settings_for
@@ -72,7 +74,7 @@ class TorchExtension:
             raise CaffeTypeError(f"{self.name}: sources: expected paths, got {source!r}")
         path = Path(os.path.abspath(source))
         if not path.is_file():
-            raise CaffeValueError(f"{self.name}: sources: there is no file {path}")
+            raise CaffeValueError(f"{self.name}: sources: there is no file {path.name}{nearest(path)}")
         if path.suffix not in (*KERNELS, *CPP):
             raise CaffeValueError(f"{self.name}: sources: expected .cpp or .cu files, got {path}")
         return path
@@ -161,7 +163,8 @@ class TorchExtension:
         try:
             copies.build(entry, job, contents, above, settings, progress, lock)
         except CaffeBuildError as error:
-            raise CaffeBuildError(f"{self.name} does not build:\n{self.shown(error.output)}") from None
+            said = self.shown(error.output) + advice(error.output)
+            raise CaffeBuildError(f"{self.name} does not build:\n{said}") from None
         note_told(entry, self.folders, files)
 
 

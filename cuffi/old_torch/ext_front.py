@@ -9,7 +9,10 @@ Without a GPU the processor replaces it, only in these processes: torch.cuda.is_
 tensor itself, device="cuda" means the processor, and each tensor's is_cuda is true.
 """
 
+import contextlib
+import difflib
 import os
+import re
 import runpy
 import sys
 
@@ -62,8 +65,8 @@ def main(words: list[str] | None = None) -> int:
     if not words or words[0] in ("-h", "--help"):
         print(__doc__)
         return 0 if words else 2
-    if words[0].endswith(".py") and not os.path.exists(words[0]):
-        print(f"{words[0]}: No such file", file=sys.stderr)
+    if wrong := _no_script(words[0]):
+        print(f"cuffi ext: {wrong}", file=sys.stderr)
         return 2
     try:
         if os.path.basename(words[0]) == "setup.py" and "develop" in words and "install_dir" in vars(develop):
@@ -74,6 +77,27 @@ def main(words: list[str] | None = None) -> int:
     except CaffeError as error:
         print(error, file=sys.stderr)
         return 1
+
+
+def _no_script(word: str) -> str:
+    """Why the first word is no script, if it looks like a file; "" if it may be one, or a program."""
+    if word.endswith((".cpp", ".cc", ".cu", ".cuh", ".h", ".hpp")):
+        return f"{word} is a source: give the setup.py or the script that builds it"
+    if not word.endswith(".py") or os.path.exists(word):
+        return ""
+    folder = os.path.dirname(word)
+    beside = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
+    near = difflib.get_close_matches(os.path.basename(word), beside, n=1)
+    return f"{word}: No such file" + (f"; did you mean {os.path.join(folder, near[0])}?" if near else "")
+
+
+def _not_built(name: str, folder: str) -> str:
+    """What is said of a module that the setup.py beside a script would build; "" if there is none."""
+    setup = os.path.join(folder, "setup.py")
+    with contextlib.suppress(OSError), open(setup, encoding="utf-8", errors="replace") as file:
+        if re.search(rf"[\"'](?:[\w.]+\.)?{re.escape(name)}[\"']", file.read()):
+            return f"No module named {name!r}, which {setup} builds: cuffi ext setup.py build_ext --inplace"
+    return ""
 
 
 def developed(words: list[str]) -> list[str]:
@@ -96,7 +120,12 @@ def run_script(words: list[str]) -> int:
         return 0
     sys.argv = words
     sys.path[0] = os.path.dirname(os.path.realpath(words[0]))
-    runpy.run_path(words[0], run_name="__main__")
+    try:
+        runpy.run_path(words[0], run_name="__main__")
+    except ModuleNotFoundError as error:
+        if error.name and (said := _not_built(error.name, sys.path[0])):
+            raise ModuleNotFoundError(said, name=error.name) from None
+        raise
     return 0
 
 

@@ -121,9 +121,22 @@ def test_a_missing_extra_is_one_line(missing, capsys, monkeypatch):
         raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
 
     monkeypatch.setattr(run, "net", fail)
+    monkeypatch.setattr(program, "is_checkout", lambda: False)
     assert main(["net", "x"]) == 2
     text = capsys.readouterr().err
     assert text == f'cuffi net: {missing} is not installed: pip install "{program.EXTRAS[missing]}"\n'
+
+
+@pytest.mark.parametrize("missing", program.NEEDED)
+def test_in_a_checkout_make_installs_what_is_missing(missing, capsys, monkeypatch):
+    def fail(*_):
+        raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
+
+    monkeypatch.setattr(run, "net", fail)
+    assert main(["net", "x"]) == 2
+    text = capsys.readouterr().err
+    assert text.startswith(f"cuffi net: {missing} is not installed for {sys.executable}. ")
+    assert f"Type `make` in {ROOT}" in text and text.count("\n") == 1
 
 
 def test_a_module_of_ours_that_is_missing_is_no_extra(monkeypatch):

@@ -293,6 +293,16 @@ except cuffi.CaffeRuntimeError as error:
 """
 
 
+def test_a_disk_from_which_nothing_is_run(tmp_path, monkeypatch):
+    """Told before anything is built: the loader's own words are `failed to map segment`."""
+    monkeypatch.setenv("CUFFI_CACHE", str(tmp_path / "disk"))
+    (tmp_path / "source.cu").write_text(QUICK_FILL.format(value=1))
+    done = mounted(tmp_path / "disk", "noexec,mode=700", FAILS.format(source=tmp_path / "source.cu"))
+    assert f"the cache folder {tmp_path}/disk cannot be used: no library in it can be run" in done.stdout, (
+        done.stderr
+    )
+
+
 def test_a_home_that_is_read_only(tmp_path, monkeypatch):
     monkeypatch.delenv("CUFFI_CACHE")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)

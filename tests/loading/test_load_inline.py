@@ -221,6 +221,8 @@ def test_others_get_all_headers(head):
     ("source", "declarations", "said"),
     [
         ("static int unseen(int a) { return a; }", None, 'neither a function that is `extern "C"` nor a kernel'),
+        ("\nvoid f(float* x) { x[threadIdx.x] = 1; }", None, r"wrong\.cu:2: error: f reads a thread's .*__global__"),
+        ("__global__ void register(float* x) { x[0] = 1; }", None, r"wrong\.cu:1: error: register is a word of C\+\+"),
         ("__global__ void f(Blob<float>* x) { x->mutate(); }", None, "no launcher could be made"),
         (RELU6, "int relu6(float *x, void *stream);", "declared here but defined nowhere as `extern \"C\"`: relu6"),
         ('\n\nextern "C" void f(float* x, void* stream) {}', None, r"wrong\.h:3: error: f must return int"),

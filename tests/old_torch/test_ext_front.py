@@ -104,7 +104,7 @@ def test_its_arguments(tmp_path):
     assert run(tmp_path, "--help").returncode == 0
     assert run(tmp_path).returncode == 2
     done = run(tmp_path, "there_is_none.py")
-    assert (done.returncode, done.stderr) == (2, "there_is_none.py: No such file\n")
+    assert (done.returncode, done.stderr) == (2, "cuffi ext: there_is_none.py: No such file\n")
     done = run(tmp_path, "there_is_none")
     assert done.returncode == 127 and "there_is_none: No such file" in done.stderr
 
@@ -134,3 +134,28 @@ print(f(torch.ones(2, device="cuda")).tolist())
 """)
     done = run(tmp_path, "s.py")
     assert done.stdout == "[2.0, 2.0]\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("stup.py", "stup.py: No such file; did you mean setup.py?"),
+        ("scale.cpp", "scale.cpp is a source: give the setup.py or the script that builds it"),
+    ],
+)
+def test_a_word_that_is_no_script(word, said, tmp_path, monkeypatch, capsys):
+    for name in ("setup.py", "scale.cpp"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    assert ext_front.main([word, "build_ext"]) == 2
+    assert capsys.readouterr().err == f"cuffi ext: {said}\n"
+
+
+def test_a_module_that_is_not_built_yet(tmp_path):
+    (tmp_path / "setup.py").write_text('CUDAExtension("ops.scale_of_mine", [])\n')
+    (tmp_path / "use.py").write_text("import scale_of_mine\n")
+    done = run(tmp_path, "use.py")
+    last = done.stderr.strip().splitlines()[-1]
+    assert done.returncode == 1 and "No module named 'scale_of_mine', which " in last
+    assert last.endswith(f"{tmp_path}/setup.py builds: cuffi ext setup.py build_ext --inplace")
+    assert ext_front._not_built("other", str(tmp_path)) == ext_front._not_built("x", "/nowhere") == ""

@@ -169,6 +169,13 @@ class Unit:
     def names(self) -> UnitNames:
         return UnitNames(self.sources, self.macros, self._words)
 
+    def names_macro(self, name: str) -> bool:
+        """Do the files use a macro, or does one of their other macros?"""
+        in_macros = (token.text for body in self.macros.values() for token in body)
+        return name in in_macros or any(
+            t.text == name for source in self.sources for t in source.lexed.tokens
+        )
+
     def _unread(self, source: Source) -> Iterator[Reason]:
         """The source's headers that are neither read nor known."""
         read_here = {os.path.normpath(header.path) for header in self.headers.values()}

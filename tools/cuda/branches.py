@@ -27,7 +27,7 @@ NOT_ON_THE_HOST = re.compile(
     r"|thrust/(async|mr|shuffle|detail/(?!config)|device_(make|allocator|\w+_allocator)|(allocate|per)_|addressof|universal_alloc|system/(tbb|\w+/detail)"
     r"|iterator/(iterator_[af]|tabulate|offset|retag|transform_input)|random/(discard|linear_feed|subtract|xor))\S*"
     r"|cuda/(?!(atomic|barrier|pipeline|std/[a-z_]+)$)\S+|nv/\S+)|(cuda_pipeline_helpers|cuda_awbarrier\w*|cuda_fp[64]|cuda\w+_interop"
-    r"|cuda(GL|EGL|VDPAU)\w*|cuda_occupancy|library_types|cublas\w*"
+    r"|cuda(GL|EGL|VDPAU)\w*|cuda_occupancy|cublas(?!_(v2|api)\.h)\w*"
     r"|cudnn\w*|cusparse\w*|cusolver\w*|cufft\w*|nccl|nvrtc|nvToolsExt|texture_\w+|surface_\w+)(\.h)?$"
 )
 FOR_DEVICES = {"__device__", "__global__"}

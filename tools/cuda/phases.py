@@ -32,7 +32,8 @@ from .source import Source
 from .tokens import LOOP, position_from
 from .uniform import Uniform
 from .unit_names import INTEGERS, UnitNames
-from .uses import LOOPS, Uses, Variable
+from .uses import LOOPS, Uses
+from .variables import Variable
 
 UNCLEAR = {"goto", "decltype", "typeof", "__typeof__", "caffe_t", "caffe_x"}
 JUMPS = {"return_statement", "break_statement", "continue_statement"}

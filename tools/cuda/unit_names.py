@@ -14,11 +14,11 @@ from .names import ATOMIC
 from .outline import Function
 from .source import Source
 from .tokens import position_from
+from .variables import QUALIFIERS
 
 INTEGERS = WORDS_OF_NUMBERS | {"bool", "char", "short", "constexpr"}
 INTEGERS |= {"int8_t", "uint8_t", "int16_t", "uint16_t", "uint", "uchar", "ushort"}
 NUMBERS = INTEGERS | {"float", "double"}
-QUALIFIERS = {"const", "constexpr", "__restrict__", "__restrict", "typename", "inline", "static"}
 HALVES = {"half", "__half", "nv_bfloat16", "__nv_bfloat16"}
 VECTORS = {
     *(f"{name}{n}" for name in ("char", "uchar", "short", "ushort", "int", "uint") for n in (1, 2, 3, 4)),

@@ -38,6 +38,13 @@ def find(cuda_home: str = "") -> str:
     return real(found) if found else ""
 
 
+def elsewhere(cuda_home: str, found: str) -> str:
+    """What to say if the user's CUDA_HOME has no nvcc, and another one is used, or none; "" if nothing."""
+    if not cuda_home or os.access(os.path.join(cuda_home, "bin", "nvcc"), os.X_OK):
+        return ""
+    return f"CUDA_HOME={cuda_home}: there is no bin/nvcc in it. {found or 'No other nvcc'} is used"
+
+
 def options(nvcc: str) -> dict[str, str]:
     """The variables of make with the C++ compiler's options for the headers and the libraries beside nvcc.
 

@@ -25,6 +25,7 @@ class Job:
     def __init__(self, settings: Settings, only: list[str] | None = None):
         self.settings = settings
         settings.check_gpu()
+        settings.check_processor()
         known, unfit = folders(settings.layers_dir)
         self.unfit = {shown(name): why for name, why in unfit.items()}
         self.failures: list[Failure] = []

@@ -20,6 +20,8 @@ from ..refused import Refused
 from .settings import ROOT
 
 _command = package_module("base/shown").command
+_own = package_module("own_python")
+is_virtual = _own.is_virtual
 # A line of a requirements file: the package, and its required version.
 _LINE = re.compile(r"^\s*([A-Za-z0-9][\w.-]*)", re.M)
 
@@ -84,15 +86,9 @@ def _plain(name: str) -> str:
 # ------------------------------------------------------------------------------------- environments
 
 # The toolkit's own environment.
-OWN = os.path.join(ROOT, ".venv")
+OWN = str(_own.OWN)
 # Only an installed toolkit lacks it; there, no environment is made.
 _OF_CHECKOUT = os.path.join(ROOT, "test.py")
-
-
-def is_virtual() -> bool:
-    """Is this Python in a virtual environment, or in one of conda's that is not its base?"""
-    conda = os.path.join("envs", "") in sys.prefix and os.path.isdir(os.path.join(sys.prefix, "conda-meta"))
-    return sys.prefix != sys.base_prefix or conda
 
 
 def go_on_in_own(lacking: list[str]) -> None:
@@ -108,7 +104,7 @@ def go_on_in_own(lacking: list[str]) -> None:
 
 
 # Written last, so that an environment that was not finished is made again.
-_MADE = "made-by-make"
+_MADE = _own.MADE.name
 
 
 def _make_own(lacking: list[str]) -> None:

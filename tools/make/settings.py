@@ -106,6 +106,8 @@ class Settings:
         """The CUDA compiler; "" if there is none, or NVCC= is empty."""
         if self._nvcc is None:
             found = find_nvcc.find(self.cuda_home) if self.wanted_nvcc == "search" else self.wanted_nvcc
+            if self.wanted_nvcc == "search" and (said := find_nvcc.elsewhere(self.cuda_home, found)):
+                print(f"make: {said}", file=sys.stderr)
             self._nvcc = optional(found, "NVCC")
         return self._nvcc
 
@@ -127,6 +129,17 @@ class Settings:
     def of(self, setting: str) -> str:
         """The value of a setting, by its name in make."""
         return getattr(self, setting.lower())
+
+    def check_processor(self) -> None:
+        """Refuse a HOST_ARCH that the C++ compiler does not know. `native` is known."""
+        if self.host_arch == "native" or "host" not in self.backends:
+            return
+        asked = [*shlex.split(self.cxx), f"-march={self.host_arch}", "-x", "c++", "-E", os.devnull]
+        done = subprocess.run(asked, capture_output=True, text=True, env=os.environ | {"LC_ALL": "C"})
+        if done.returncode:
+            known = re.search(r"\bare: (.*?)(;|$)", done.stderr, re.M)
+            there = f" There are: {' '.join(known[1].replace(',', ' ').split())}" if known else ""
+            raise Refused(f"HOST_ARCH={self.host_arch}: {self.cxx} does not know this processor.{there}")
 
     def check_gpu(self) -> None:
         """Refuse ARCH=native without a GPU, and GPUs that nvcc does not know.

@@ -43,6 +43,8 @@ OF_DEVICES = {"__global__", "__device__", "__constant__", "__shared__", "__manag
 OF_COMPILERS = re.compile(
     r"(_\w+|CUDA\w*|CAFFE_\w+|NDEBUG|DEBUG|WIN\w*|_?MSC_VER|defined|true|false|and|or|not|linux|unix)\Z"
 )
+# CUDA's libraries that the host has. A compiler for a GPU may have none.
+OF_CUDA = re.compile(r"(cublas(_v2|_api)|library_types)\.h\Z")
 # What the headers of CUDA's libraries include, and their types, on the header's line.
 ALSO_INCLUDED = "#include <caffe_library_types.h>"
 HEADER = re.compile(r'[<"]([^>"]+)')
@@ -70,6 +72,10 @@ OF_LIBRARIES = re.compile(
 STAYS = 3
 # The file has launchers below this line.
 MADE = "// Made by load_inline: "
+
+
+def _of_cuda(header: str) -> bool:
+    return bool(NOT_ON_THE_HOST.match(header) or OF_CUDA.match(header))
 
 
 class Stays(Exception):
@@ -183,7 +189,7 @@ class File:
             if directive.word == "include" and self.source.lexed.position(directive.start)[0] == line:
                 name = self.text[directive.start : directive.end].strip()
                 header = HEADER.search(name)
-                known = header and (NOT_ON_THE_HOST.match(header[1]) or OF_SAMPLES.match(header[1]))
+                known = header and (_of_cuda(header[1]) or OF_SAMPLES.match(header[1]))
                 if "<" not in name and not known:
                     raise Stays  # a project's own header: nobody knows what it has
                 return directive.start, directive.end, f"{name} (line {line})", set()
@@ -213,7 +219,10 @@ def trim(folder: str, errors: str) -> list[str]:
             continue
         found[path].add((start, end, what))
         gone |= names
-    gone |= set(WITHOUT_PLACE.findall(errors))
+    missing = set(WITHOUT_PLACE.findall(errors))
+    gone |= missing | {
+        name.removesuffix("_v2") for name in missing
+    }  # cuBLAS's header renames its functions by macros
     _check_macros(files, found)
     # The functions that call these, and the declarations of both.
     for _ in range(len(files) + 20):
@@ -231,7 +240,7 @@ def trim(folder: str, errors: str) -> list[str]:
         text = files[path].text
         for start, end, what in sorted(places, reverse=True):
             header = HEADER.search(what)
-            of_cuda = what.startswith("#") and header and NOT_ON_THE_HOST.match(header[1])
+            of_cuda = what.startswith("#") and header and _of_cuda(header[1])
             instead = ALSO_INCLUDED if of_cuda else ""
             text = text[:start] + instead + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
             lines.append(what)
@@ -280,10 +289,7 @@ def _check_macros(files: dict[str, File], found: dict) -> None:
     defined = {d.tokens[0].text for d in directives if d.word == "define" and d.tokens}
     asking = (d for d in directives if d.word in ("if", "ifdef", "ifndef", "elif"))
     unknown = {t.text for d in asking for t in d.tokens if t.kind == "name"} - defined
-    if all(
-        header and (NOT_ON_THE_HOST.match(header[1]) or OF_HOST_LIBRARIES.match(header[1]))
-        for header in headers
-    ):
+    if all(header and (_of_cuda(header[1]) or OF_HOST_LIBRARIES.match(header[1])) for header in headers):
         may_be_defined = any(map(OF_LIBRARIES.match, unknown))
     else:
         may_be_defined = not all(map(OF_COMPILERS.match, unknown))

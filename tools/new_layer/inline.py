@@ -37,6 +37,14 @@ SAYS = re.compile(r"\bNULL\b|:\s*\[|\baligned to\b")
 OF_TORCH = re.compile(r"(torch|ATen|c10|pybind11|THC?)/|(PYBIND11_MODULE|TORCH_LIBRARY)\Z")
 
 
+# Words of C++ that somebody might give a kernel as its name.
+WORDS = {
+    "and", "auto", "class", "const", "default", "delete", "double", "export", "extern", "float", "friend", "inline",
+    "int", "mutable", "new", "not", "operator", "or", "private", "public", "register", "short", "signed", "static",
+    "struct", "switch", "template", "this", "try", "union", "virtual", "xor",
+}  # fmt: skip
+
+
 class NothingExported(Exception):
     """The file has nothing that Python can call. The text is the message.
 
@@ -47,6 +55,16 @@ class NothingExported(Exception):
     def __init__(self, why: str, line: int = 0):
         super().__init__(why)
         self.line = line
+
+
+def _forgotten(source: Source) -> Function | None:
+    """A function that reads a thread's index, and says nowhere that it runs on a GPU."""
+    for function in source.functions:
+        on_gpu = function.member or function.words & {"__device__", "__global__"}
+        words = (t.text for t in source.lexed.tokens if function.body <= t.start < function.end)
+        if not on_gpu and not {"threadIdx", "blockIdx"}.isdisjoint(words):
+            return function
+    return None
 
 
 def exported(source: Source) -> list[tuple[int, str]]:
@@ -175,14 +193,21 @@ def completed(
     source = file.source
     if unknown := sorted((instances or {}).keys() - {f.name for f in source.functions if f.is_kernel}):
         raise NothingExported(f"instances: it has no kernel {', '.join(unknown)}")
+    for function in source.functions:
+        if function.is_kernel and function.name in WORDS:
+            why = f"{function.name} is a word of C++: give the kernel another name"
+            raise NothingExported(why, source.lexed.position(function.at)[0])
     launchers, left_out = make_launchers(name, file)
     if not (launchers or left_out) and source.lexed.imbalances:
         at = source.lexed.imbalances[0].start
         raise NothingExported(f"this `{source.text[at]}` has no partner", source.lexed.position(at)[0])
     without = [f"a kernel without a launcher: {kernel} {reason}" for kernel, reason in left_out]
-    without += _not_called(functions, unfit)
+    without += _not_called(functions, unfit) + _of_host(source)
     if not launchers:
         given = "load_inline(..., macros={...}) has what its makefile defines"
+        if not has_kernels and (one := _forgotten(source)):
+            why = f"{one.name} reads a thread's index, and is no kernel: write __global__ before it"
+            raise NothingExported(why, source.lexed.position(one.at)[0])
         hidden = f"; its #if leave out every kernel: {given}" if has_kernels else ""
         why = "; ".join(f"{kernel} {reason}" for kernel, reason in left_out)
         raise NothingExported(
@@ -217,6 +242,30 @@ def _not_called(functions: list[str], unfit: dict[str, str]) -> list[str]:
     first = next(map(_name_in, unfit), "")
     others = [_name_in(head) for head in functions if head not in unfit]
     return said + [f"{name} is not called from Python: {first}, beside it, cannot be" for name in others]
+
+
+# Names of std that no GPU has, whatever nvcc's options are.
+OF_HOST = {
+    "cerr", "cout", "deque", "list", "map", "mutex", "nth_element", "ofstream", "partial_sort", "set", "sort", "string",
+    "stable_sort", "thread", "to_string", "unordered_map", "unordered_set", "vector",
+}  # fmt: skip
+
+
+def _of_host(source: Source) -> list[str]:
+    """A line for each kernel that uses such a name: it runs on the processor, and nvcc refuses it."""
+    said, tokens = [], source.lexed.tokens
+    for function in source.functions:
+        if function.is_kernel:
+            texts = [t.text for t in tokens if function.body <= t.start < function.end]
+            used = [
+                c for a, b, c in zip(texts, texts[1:], texts[2:], strict=False) if (a, b) == ("std", "::")
+            ]
+            if names := [name for name in dict.fromkeys(used) if name in OF_HOST]:
+                line = source.lexed.position(function.at)[0]
+                said.append(
+                    f"line {line}: {function.name} runs here, and no GPU has std::{', std::'.join(names)}"
+                )
+    return said
 
 
 # A file of this name beside it: the source does not compile for a type that it does not launch.

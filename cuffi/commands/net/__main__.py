@@ -221,7 +221,9 @@ def pairs(setting: str, text: str) -> list[tuple[str, str]]:
     """`data=1,3,224,224 label=1` as pairs."""
     words = [word.partition("=") for word in text.split()]
     if any(not sign for _, sign, _ in words):
-        raise CaffeValueError(f"{setting}: expected name=value, or several, got {text!r}")
+        raise CaffeValueError(
+            f"{setting} (--{setting.lower()}): expected name=value, or several, got {text!r}"
+        )
     return [(name, value) for name, _, value in words]
 
 
@@ -229,7 +231,11 @@ def sizes(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(n) for n in text.split(","))
     except ValueError:
-        raise CaffeValueError(f"SHAPES: expected sizes such as 1,3,224,224, got {text!r}") from None
+        meant = ",".join(re.findall(r"\d+", text))
+        near = f"; did you mean {meant}?" if "," in meant else ""
+        raise CaffeValueError(
+            f"SHAPES (--shapes): expected sizes such as 1,3,224,224, got {text!r}{near}"
+        ) from None
 
 
 # ---------------------------------------------------------------------------------------------- show

@@ -31,7 +31,7 @@ class Builder:
         self.specs = [Spec.of(node) for node in upgraded(self.root, path, self.report.notes)]
         if not self.specs and not self.root.has("input"):
             solves = self.root.value("net") or self.root.value("train_net")
-            hint = f". It is a solver file, whose net is {solves!r}" if solves else ""
+            hint = f". It is a solver file, whose net is {solves!r}: cuffi train takes it" if solves else ""
             raise CaffeValueError(f"{path}: not a net: no `layer` and no `layers`{hint}")
         message_of(self.root.without("layer", "layers"), "NetParameter", options.ignore)
         check_names(options.shapes, self.root, self.specs, self._is_input, path)

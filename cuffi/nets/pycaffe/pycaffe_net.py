@@ -78,8 +78,9 @@ class Net:
     def params(self) -> OrderedDict[str, BlobVec]:
         """The parameters' blobs by layer: `net.params["conv1"][0]` is the weight, `[1]` the bias."""
         params = self._state.params
-        without = {name: "has no parameters" for name, blobs in params.items() if not blobs}
         with_blobs = [(name, blobs) for name, blobs in params.items() if blobs]
+        those = f"has no parameters. Those that have: {', '.join(name for name, _ in with_blobs) or 'none'}"
+        without = {name: those for name, blobs in params.items() if not blobs}
         return Names(with_blobs, "net.params", "layer with parameters", without)
 
     @_computed_once

@@ -31,7 +31,8 @@ def main(name: str, arguments: list[str], usage: str = USAGE, language: int = 0)
         return 0 if arguments else 2
     path = Path(arguments[0])
     if not path.is_file():
-        print(f"{name}: there is no file {path.absolute()}", file=sys.stderr)
+        what = "a folder: name a script in it:" if path.is_dir() else "there is no file"
+        print(f"{name}: {what} {path.absolute()}", file=sys.stderr)
         return 2
     sys.argv = list(arguments)
     sys.path[0] = str(path.resolve().parent)

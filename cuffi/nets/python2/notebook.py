@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...base import CaffeRuntimeError
+from ...base import CaffeRuntimeError, CaffeValueError
 from .convert import parsed, quiet, source
 from .literals import as_text, strings
 
@@ -40,7 +40,11 @@ class Cell:
 
 def cells(path: Path) -> tuple[list[Cell], int]:
     """The cells of code, and the notebook's language: 2, 3, or 0 if it does not say."""
-    book = json.loads(path.read_text("utf-8"))
+    try:
+        book = json.loads(path.read_text("utf-8"))
+    except json.JSONDecodeError as error:
+        wrong = f"{path}, line {error.lineno}: no notebook, which is JSON: {error.msg}. Is the file whole?"
+        raise CaffeValueError(wrong) from None
     found = book.get("cells") or [cell for sheet in book.get("worksheets", ()) for cell in sheet["cells"]]
     code = [cell for cell in found if cell.get("cell_type") == "code"]
     texts = [Cell(i + 1, "".join(c.get("source", c.get("input", "")))) for i, c in enumerate(code)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ...base import CaffeValueError, path_of
@@ -115,8 +116,9 @@ def read_settings(path, kind: str = "") -> Settings:
         raise CaffeValueError(f"{path}, {error}") from None
     for one in unknown:
         if one.path not in OF_TESTS and "net_param" not in one.path:
-            if one.path in ("layer", "layers"):
-                raise CaffeValueError(f"{path}, line {one.line}: not a solver's file: it is a net")
+            if any(other.path in ("layer", "layers") for other in unknown):
+                wrong = "not a solver's file: it is a net, which a solver's file names: "
+                raise CaffeValueError(f'{path}, line {one.line}: {wrong}net: "{Path(path).name}"')
             raise CaffeValueError(f"{path}, line {one.line}: {one.path}: {one.hint}")
     settings = Settings(path, message, kind or _type(message, path), node)
     _check(settings)

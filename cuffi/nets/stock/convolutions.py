@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import StockLayer
+from . import StockLayer, nothing_left
 
 
 class Convolution(StockLayer):
@@ -60,10 +60,11 @@ class Convolution(StockLayer):
         self.dilation = self._sizes(p, "dilation", None, axes, 1)
         self.check(min(self.kernel) > 0 and min(self.stride) > 0, "kernel and stride: expected more than 0")
         self.check(
-            channels % self.group == 0, f"{channels} channels are not a multiple of group {self.group}"
+            channels % self.group == 0,
+            f"{channels} channels are not a multiple of group {self.group}: give a group that divides them",
         )
         outputs = [self.output(size, i) for i, size in enumerate(x[axis + 1 :])]
-        self.check(min(outputs) > 0, f"nothing is left of {list(x)} by a kernel of {self.kernel}")
+        self.check(min(outputs) > 0, nothing_left(x, self.kernel))
         first, second = (channels, self.num_output) if self.transposed else (self.num_output, channels)
         self.blob("weight", (first, second // self.group, *self.kernel), weight_filler)
         if self.has_bias:

@@ -9,7 +9,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from . import StockDefinition, StockLayer
+from . import StockDefinition, StockLayer, nothing_left
 
 # ------------------------------------------------------------------------------------------------ Pooling
 
@@ -54,7 +54,7 @@ class Pooling(StockLayer):
         axes = "4 axes, corresponding to (num, channels, height, width)"
         self.check(len(x) == 4, f"input must have {axes}, not {list(x)}")
         if not self.whole:
-            self.check(all(self.sizes(x)), f"nothing is left of {list(x)} by a kernel of {self.kernel}")
+            self.check(all(self.sizes(x)), nothing_left(x, self.kernel))
 
     def sizes(self, shape) -> tuple[int, int]:
         """How many windows there are down and across."""

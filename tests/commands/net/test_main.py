@@ -271,9 +271,9 @@ def test_what_is_asked_for(asked):
             1,
             "WEIGHTS=/no/x.caffemodel: there is no such file: there is no folder /no",
         ),
-        ("show", {"text": OWN, "SHAPES": "data"}, 1, "SHAPES: expected name=value"),
-        ("show", {"text": OWN, "SHAPES": "data=1,a"}, 1, "SHAPES: expected sizes"),
-        ("show", {"text": OWN, "REPLACE": "A"}, 1, "REPLACE: expected name=value"),
+        ("show", {"text": OWN, "SHAPES": "data"}, 1, "SHAPES (--shapes): expected name=value"),
+        ("show", {"text": OWN, "SHAPES": "data=1,a"}, 1, "SHAPES (--shapes): expected sizes"),
+        ("show", {"text": OWN, "REPLACE": "A"}, 1, "REPLACE (--replace): expected name=value"),
     ],
 )
 def test_what_it_cannot_show(asked, capsys, target, settings, status, said):
@@ -286,5 +286,7 @@ def test_pairs():
         net.pairs("SHAPES", " a=1,2  b=x=y ") == [("a", "1,2"), ("b", "x=y")]
         and net.pairs("SHAPES", "") == []
     )
-    with pytest.raises(CaffeValueError, match=r"SHAPES: expected name=value, or several, got 'a=1 b'"):
+    with pytest.raises(
+        CaffeValueError, match=r"SHAPES \(--shapes\): expected name=value, or several, got 'a=1 b'"
+    ):
         net.pairs("SHAPES", "a=1 b")

@@ -188,6 +188,7 @@ def test_one_make_for_all_that_is_broken(workshop):
 @pytest.mark.parametrize(
     "argument, text",
     [
+        ("LAYER=round", "LAYER=round: to build it alone: LAYERS=round"),
         ("LAYRES=round", "LAYRES: no such setting. There are: PYTHON "),
         ("LAYERS=one nosuch", "LAYERS: no layer nosuch in .*There are: one"),
     ],

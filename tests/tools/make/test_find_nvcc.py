@@ -62,3 +62,13 @@ def test_behind_links_and_scripts(places, tmp_path):
     other = places("other/nvcc", f"#!/bin/sh\nexec {script}\n")
     assert find_nvcc.real(other) == real
     assert find_nvcc.real(places("odd/nvcc", "#!/bin/sh\nexec cicc\n")) == str(tmp_path / "odd" / "nvcc")
+
+
+def test_a_cuda_home_without_nvcc_is_told(places, tmp_path):
+    home = str(tmp_path / "home")
+    assert find_nvcc.elsewhere(home, places.home) == find_nvcc.elsewhere("", places.path) == ""
+    os.chmod(places.home, 0o644)
+    assert find_nvcc.elsewhere(home, places.path) == (
+        f"CUDA_HOME={home}: there is no bin/nvcc in it. {places.path} is used"
+    )
+    assert find_nvcc.elsewhere("/nowhere", "").endswith("No other nvcc is used")

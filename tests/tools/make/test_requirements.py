@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -341,7 +342,7 @@ def test_the_suite_installs_what_it_needs(monkeypatch, capsys):
 
     monkeypatch.setattr(requirements, "need", need)
     monkeypatch.delenv("LAYERS_DIR", raising=False)
-    assert suite.main() == 1 and asked == [["test"]]
+    assert suite.main() == 1 and asked == [["build", "run", "test"]]
     assert "pytest" in capsys.readouterr().err
 
 
@@ -394,3 +395,10 @@ def test_workers_that_somebody_asks_for_share_the_cores(monkeypatch, options, li
     monkeypatch.setattr(os, "environ", environment)
     assert suite.workers(options.split()) == []
     assert environment == ({"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"} if limited else {})
+
+
+def test_the_tests_ask_for_what_make_asks_for():
+    """A Python that has pytest and torch, and not what make needs: make goes on in .venv, and test.py must, too."""
+    (groups,) = re.findall(r"requirements\.need\((\[.*?\])", (ROOT / "test.py").read_text())
+    of_make = re.findall(r"need\((\[.*?\])", (ROOT / "tools/make/build.py").read_text())
+    assert of_make and all(set(ast.literal_eval(one)) <= set(ast.literal_eval(groups)) for one in of_make)

@@ -1,7 +1,10 @@
 """The Makefile's settings: their values, refusals, and messages."""
 
 import os
+import platform
+import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -203,3 +206,16 @@ def test_a_backend_that_is_missing_is_said_and_one_that_is_not_wanted_is_not(mon
     monkeypatch.setattr(find_nvcc, "find", lambda cuda_home: "")
     assert [backend.name for backend in Settings({"NVCC": "search"}).missing] == ["cuda"]
     assert not Settings({"NVCC": ""}).missing
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_a_processor_that_the_compiler_does_not_know(compiler):
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler}")
+    known = "armv8.2-a" if platform.machine() == "aarch64" else "x86-64-v3"
+    for name in ("native", known):
+        of(HOST_ARCH=name, NVCC="", CXX=compiler).check_processor()
+    with pytest.raises(
+        Refused, match=rf"^HOST_ARCH=pentium9: {re.escape(compiler)} does not know this processor"
+    ):
+        of(HOST_ARCH="pentium9", NVCC="", CXX=compiler).check_processor()

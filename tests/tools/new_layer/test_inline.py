@@ -3,6 +3,7 @@
 import pytest
 
 from tools.cuda.source import Source
+from tools.new_layer import inline
 from tools.new_layer.inline import completed, exported, header_of
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -121,3 +122,16 @@ def test_a_kernel_that_is_a_member_is_told_so():
     text = "struct S { static __global__ void k(float* x) { *x = 1; } };\n__global__ void other(float* x) { *x = 1; }"
     *_, without = completed("m", text, "m.cu")
     assert without == ["a kernel without a launcher: k is a member of a class, which CUDA does not allow"]
+
+
+def test_a_kernel_that_uses_what_no_gpu_has_is_told():
+    """It runs on the processor, where nothing else says so."""
+    text = """#include <algorithm>
+template <typename T> __device__ void swap_of_mine(T& a, T& b) { std::swap(a, b); }
+__global__ void both(float* x, int n) { std::vector<int> v(n); std::sort(x, x + n); x[0] = std::max(x[0], x[1]); }
+__global__ void none(float* x, int n) { x[0] = std::min(x[0], x[1]); swap_of_mine(x[0], x[1]); }
+void host() { std::vector<float> sort; }
+"""
+    assert inline._of_host(Source(text, "a.cu")) == [
+        "line 3: both runs here, and no GPU has std::vector, std::sort"
+    ]

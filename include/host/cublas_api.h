@@ -1,0 +1,4 @@
+// cuBLAS on the host.
+#pragma once
+
+#include "cublas_v2.h"

@@ -1,0 +1,35 @@
+"""The step that follows a compiler's error, by the words of the compilers that are here."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from cuffi.loading.advice import advice
+
+WRONG = [
+    ("void f(int n) { static float s[n]; s[0] = 0; }", "extern __shared__"),
+    ("void f(const float* out, int i) { out[i] = 1; }", "leave out const"),
+    ("void f(const int* out) { ++*out; }", "leave out const"),
+    ("struct uint3 { unsigned x, y, z; }; int f(uint3 blockIdx) { return blockIdx.X; }", "in small letters"),
+    ("namespace torch { struct Tensor; } void f() { torch::nn::Linear l(3, 4); }", "front end"),
+]
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize(("text", "step"), WRONG, ids=[step for _, step in WRONG])
+def test_the_step_follows_the_error(compiler, text, step):
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler}")
+    command = [compiler, "-fsyntax-only", "-x", "c++", "-std=c++17", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True)
+    assert done.returncode, done.stderr
+    said = advice(done.stderr)
+    assert said.count("\nwhat to do: ") == 1 and step in said, done.stderr
+
+
+@pytest.mark.parametrize(
+    "output", ["", "a.cu:1:2: error: 'x' was not declared in this scope", "the name error of read-write"]
+)
+def test_other_errors_have_no_line(output):
+    assert advice(output) == ""
