@@ -2,9 +2,9 @@
 
     python -m lab.launches.share FOLDER ... [--each] [--list]
 
-A kernel counts once for each text. Those that the host cannot build are left out, and counted apart: files that are refused,
-and kernels of files that include a header which their folder does not have. --each prints a line for each folder, --list
-one for each kernel that stays on fibres.
+A kernel counts once for each text. Those that the host cannot build are left out, and counted apart: files that are
+refused, and kernels of files that include a header which their folder does not have. --each prints a line for each
+folder, --list one for each kernel that stays on fibres.
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ def show(found: list[Found], refused: int):
         print(
             f"{title}: {loops} of {len(some)} kernels run without fibres ({100 * loops / max(len(some), 1):.0f}%)"
         )
-    print(f"{refused} files are refused; {len(found) - len(every)} kernels are in files without their headers")
+    print(
+        f"{refused} files are refused; {len(found) - len(every)} kernels are in files without their headers"
+    )
 
 
 def main() -> int:

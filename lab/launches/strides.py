@@ -44,7 +44,7 @@ class StrideWriter(Writer):
         if rng.random() < 0.15:
             self.values, self.sames = OWN, SAME
         self.declare = [text for text in self.declare if "s[id]" not in text and " t % 9" not in text]
-        self.change = [text for text in self.change if "blockIdx" not in text]
+        self.change = [text for text in self.change if not re.search(r"blockIdx|\bid\b|\bs\[", text)]
         self.names["own"] = ["i", "acc"]
 
     def statements(self, count: int) -> str:
