@@ -2,8 +2,9 @@
 
     python -m lab.launches.share FOLDER ... [--each] [--list]
 
-A kernel counts once for each text. Those that the host cannot build are left out, and counted apart. --each prints a
-line for each folder, --list one for each kernel that stays on fibres.
+A kernel counts once for each text. Those that the host cannot build are left out, and counted apart: files that are
+refused, and kernels of files that include a header which their folder does not have. --each prints a line for each
+folder, --list one for each kernel that stays on fibres.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Found(NamedTuple):
     is_loop: bool
     has_ptx: bool
     why: str
+    has_all: bool  # the file's headers are there
 
 
 def why(unit: Unit, function: Function, way: Way) -> str:
@@ -70,12 +72,13 @@ def kernels_of(path: Path, root: Path, seen: set[str]) -> list[Found] | None:
         is_loop = way.mode != "kThreads"
         reason = "" if is_loop else why(unit, function, way)
         has_ptx = any(PTX.fullmatch(word) for word in unit.used_by(unit.main, function))
-        found.append(Found(str(path), function.name, is_loop, has_ptx, reason))
+        found.append(Found(str(path), function.name, is_loop, has_ptx, reason, not unit.unread))
     return found
 
 
-def show(every: list[Found], refused: int):
+def show(found: list[Found], refused: int):
     """Print the reasons by their number, and the shares."""
+    every = [one for one in found if one.has_all]
     reasons = Counter(one.why for one in every if not one.is_loop)
     for reason, count in reasons.most_common(30):
         print(f"{count:4} {reason}")
@@ -84,7 +87,9 @@ def show(every: list[Found], refused: int):
         print(
             f"{title}: {loops} of {len(some)} kernels run without fibres ({100 * loops / max(len(some), 1):.0f}%)"
         )
-    print(f"{refused} files are refused")
+    print(
+        f"{refused} files are refused; {len(found) - len(every)} kernels are in files without their headers"
+    )
 
 
 def main() -> int:

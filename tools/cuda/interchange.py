@@ -11,15 +11,17 @@ another one does, so the order of turns is nobody's business, if it is not told 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from .body import component, operands, walk
 from .guard import WORDS_OF_NUMBERS, is_along_x
-from .names import THREAD, WARP_SIZE
+from .names import THREAD, WARP_SIZE, WIDTH
 from .uniform import Uniform
 from .unit_names import VECTORS
 from .uses import LOOPS, Uses, Variable
 
+PLACE = f"{THREAD}, caffe_t, caffe_x"
 JUMPS = {"return_statement", "goto_statement", "labeled_statement", "co_return_statement"}
 CALLED = {"identifier", "template_function", "qualified_identifier", "primitive_type"}
 LANES = {("%", "32"), ("&", "31"), ("%", WARP_SIZE)}
@@ -133,3 +135,49 @@ def _stays(node, in_loop: bool = False, in_switch: bool = False) -> bool:
         return False
     inside = (in_loop or kind in LOOPS, in_switch or kind == "switch_statement")
     return all(_stays(child, *inside) for child in node.named_children)
+
+
+def edits_of(phases, number: int, region, used: list[Variable], kept) -> Iterator:
+    """Edits by which a strided loop's head runs once for a row of threads, or for a warp, and its body turn by turn.
+
+    Args:
+        phases, region: the pass, and the region of its number that is the loop.
+    """
+    variable, sign, end, head, body = region.strided
+    (start, last), first = phases.bounds(region.statements), phases.body.place(body)[0]
+    asked = [v for node in head for v in phases.uses.variables(node) if v is not variable]
+    lanes = region.loop != "CAFFE_HOST_EACH"
+    opening = f"CAFFE_HOST_PLACE {{ {kept.carried_into(number, asked)}"
+    opening = opening if lanes else f"::cuda_host::each_row(blockIdx, {WIDTH}, {opening}"
+    width, to = 32 if lanes else f"{WIDTH}.x", " ".join(phases.text_with_x(end).split())
+    turn = f" ::cuda_host::each_turn<{str(sign == '<=').lower()}>({PLACE}, {width}, {variable.name}, {to},"
+    turn += f" CAFFE_HOST_TURN({variable.name}) {{ {kept.carried_into(number, used)}"
+    yield 7, (start, start, f"{region.before} {opening}")
+    yield 7, (first, first, turn)
+    yield 1, (last, last, f" }}); }}{f'({PLACE})' if lanes else ')'};")
+    yield from phases.within(region)
+
+
+def counts_along_x(phases, number: int, region, used: list[Variable]) -> bool:
+    """Has the region blockIdx.x * blockDim.x + threadIdx.x as an unsigned number?"""
+    for node in (n for s in region.statements for n in walk(s) if phases.is_along_x(n)):
+        begins = node.parent.type == "init_declarator" and phases.uses.begun_by(node)
+        if not begins or not begins.is_of({"int"}):
+            return True
+    again = [v for v in used if v.region != number and not v.is_kept and not v.is_of({"int"})]
+    return any(v.value is not None and phases.is_along_x(v.value) for v in again)
+
+
+def comparisons(phases, region) -> Iterator:
+    """Edits by which `threadIdx.x < n` and `threadIdx.x >= n` end a loop: unsigned, they are its condition."""
+    for node in (n for s in region.statements for n in walk(s) if n.type == "binary_expression"):
+        left, sign, right = (node.child_by_field_name(field) for field in ("left", "operator", "right"))
+        variable = phases.uses.variable(left) if left.type == "identifier" else None
+        is_int = variable is not None and variable.is_of({"int"})
+        value = phases.value(left)
+        counts = component(phases.body, value) == f"{THREAD}.x" or phases.is_along_x(value)
+        if sign.type not in ("<", ">=") or is_int or not counts:
+            continue
+        yield 0, (*[phases.body.place(left)[0]] * 2, f"{'!' * (sign.type == '>=')}::cuda_host::below(")
+        yield 0, (*phases.body.place(sign), ",")
+        yield 0, (*[phases.body.place(right)[1]] * 2, ")")

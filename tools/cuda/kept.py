@@ -14,7 +14,7 @@ from .uniform import Uniform
 from .unit_names import NUMBERS
 from .variables import LISTS, Variable
 
-MOST_KEPT = 128  # bytes of a thread, on a stack of 640 KiB
+MOST_KEPT = 256  # bytes of a thread, on a stack of 640 KiB
 # What a reference may be bound to: memory, and no value that ends with the phase.
 MEMORY = {"subscript_expression", "identifier", "pointer_expression", "field_expression"}
 

@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
-from .body import Body, component, walk
+from .body import Body, walk
 from .guard import is_along_x
-from .interchange import Interchange, Strided, common_loops
+from .interchange import Interchange, Strided, common_loops, comparisons, counts_along_x, edits_of
 from .kept import KeptVariables
 from .names import BARRIER, THREAD, WIDTH
 from .outline import Function
@@ -44,7 +44,6 @@ TYPES = {
     "using_declaration",
     "enum_specifier",
 }
-PLACE = f"{THREAD}, caffe_t, caffe_x"
 SHOWN = f"::{THREAD} = {THREAD}; "
 NO_BRACES = "a statement with a barrier, without braces"
 NO_BARRIER = f" [[maybe_unused]] const auto {BARRIER} = [](int, int) {{}};"
@@ -104,7 +103,7 @@ class Phases:
         if interchanges and self.hoisted:
             self._find_common_loops(body.root)
         self.uniform = self.find_uniform()
-        self.interchange = Interchange(self.uses, self.uniform, self._value)
+        self.interchange = Interchange(self.uses, self.uniform, self.value)
 
     def find_uniform(self) -> Uniform:
         self._check(bool(self.hoisted), "no barrier of its own")
@@ -267,7 +266,7 @@ class Phases:
         self, number: int, region: Region, used: list[Variable], kept: KeptVariables
     ) -> Iterator:
         if region.strided is not None:
-            yield from self._strided_edits(number, region, region.strided, used, kept)
+            yield from edits_of(self, number, region, used, kept)
             return
         at = region.start + self.body.shift
         start, end = self.bounds(region.statements) if region.statements else (at, at)
@@ -275,7 +274,7 @@ class Phases:
         loop = region.loop
         if self.has_gone:
             loop = loop.replace("CAFFE_HOST_EACH", "CAFFE_HOST_EACH_LEFT")
-        elif loop == "CAFFE_HOST_EACH" and self._counts_along_x(number, region, used):
+        elif loop == "CAFFE_HOST_EACH" and counts_along_x(self, number, region, used):
             loop += "_ALONG"
         opening = f"{structures}{region.before} {loop} {self.shown}{kept.carried_into(number, used)}"
         here = "".join(
@@ -291,58 +290,14 @@ class Phases:
             return
         yield 7, (start, start, opening)
         yield 1, (end, end, closing if not region.given else lambda: self._given(region) + closing)
-        yield from self._within(region)
+        yield from self.within(region)
 
-    def _within(self, region: Region) -> Iterator:
+    def within(self, region: Region) -> Iterator:
         """Edits of expressions."""
-        for node in (n for s in region.statements for n in walk(s) if self._is_along_x(n)):
+        for node in (n for s in region.statements for n in walk(s) if self.is_along_x(n)):
             first, last = self.body.place(node)
             yield 0, (first, last, "caffe_x" + "\n" * self.source.text.count("\n", first, last))
-        yield from self._comparisons(region)
-
-    def _strided_edits(
-        self, number: int, region: Region, strided: Strided, used: list[Variable], kept: KeptVariables
-    ) -> Iterator:
-        """Edits by which a loop's head runs once for a row of threads, or for a warp, and its body turn by turn."""
-        variable, sign, end, head, body = strided
-        (start, last), first = self.bounds(region.statements), self.body.place(body)[0]
-        asked = [v for node in head for v in self.uses.variables(node) if v is not variable]
-        lanes = region.loop != "CAFFE_HOST_EACH"
-        width = 32 if lanes else f"{WIDTH}.x"
-        opening = f"CAFFE_HOST_PLACE {{ {kept.carried_into(number, asked)}"
-        opening = opening if lanes else f"::cuda_host::each_row(blockIdx, {WIDTH}, {opening}"
-        to = " ".join(self._text_with_x(end).split())
-        turn = (
-            f" ::cuda_host::each_turn<{str(sign == '<=').lower()}>({PLACE}, {width}, {variable.name}, {to},"
-        )
-        turn += f" CAFFE_HOST_TURN({variable.name}) {{ {kept.carried_into(number, used)}"
-        yield 7, (start, start, f"{region.before} {opening}")
-        yield 7, (first, first, turn)
-        yield 1, (last, last, f" }}); }}{f'({PLACE})' if lanes else ')'};")
-        yield from self._within(region)
-
-    def _counts_along_x(self, number: int, region: Region, used: list[Variable]) -> bool:
-        """Has the region blockIdx.x * blockDim.x + threadIdx.x as an unsigned number?"""
-        for node in (n for s in region.statements for n in walk(s) if self._is_along_x(n)):
-            begins = node.parent.type == "init_declarator" and self.uses.begun_by(node)
-            if not begins or not begins.is_of({"int"}):
-                return True
-        again = [v for v in used if v.region != number and not v.is_kept and not v.is_of({"int"})]
-        return any(v.value is not None and self._is_along_x(v.value) for v in again)
-
-    def _comparisons(self, region: Region) -> Iterator:
-        """Edits by which `threadIdx.x < n` and `threadIdx.x >= n` end a loop: unsigned, they are its condition."""
-        for node in (n for s in region.statements for n in walk(s) if n.type == "binary_expression"):
-            left, sign, right = (node.child_by_field_name(field) for field in ("left", "operator", "right"))
-            variable = self.uses.variable(left) if left.type == "identifier" else None
-            is_int = variable is not None and variable.is_of({"int"})
-            value = self._value(left)
-            counts = component(self.body, value) == f"{THREAD}.x" or self._is_along_x(value)
-            if sign.type not in ("<", ">=") or is_int or not counts:
-                continue
-            yield 0, (*[self.body.place(left)[0]] * 2, f"{'!' * (sign.type == '>=')}::cuda_host::below(")
-            yield 0, (*self.body.place(sign), ",")
-            yield 0, (*[self.body.place(right)[1]] * 2, ")")
+        yield from comparisons(self, region)
 
     def _leaving(self, region: Region) -> Iterator:
         """Edits by which the threads that return say so."""
@@ -380,7 +335,7 @@ class Phases:
             )
             if None in variable.changes and variable not in carried:
                 carried.append(variable)  # its address may be kept
-        kept = KeptVariables(self.uniform, self._text_with_x)
+        kept = KeptVariables(self.uniform, self.text_with_x)
         kept.choose(own, carried)
         return used, kept
 
@@ -390,18 +345,18 @@ class Phases:
         before = self.tokens[position_from(self.tokens, start) - 1].end
         return (before if any(before <= pragma < start for pragma in self.pragmas) else start), end
 
-    def _text_with_x(self, value) -> str:
+    def text_with_x(self, value) -> str:
         """An expression's text, with caffe_x for the index along x."""
         text, start = self.of(value), value.start_byte
-        for node in reversed([n for n in walk(value) if self._is_along_x(n)]):
+        for node in reversed([n for n in walk(value) if self.is_along_x(n)]):
             text = text[: node.start_byte - start] + "caffe_x" + text[node.end_byte - start :]
         return text
 
-    def _is_along_x(self, node) -> bool:
+    def is_along_x(self, node) -> bool:
         """Is it blockIdx.x * blockDim.x + threadIdx.x, or + a variable for the last one?"""
-        return is_along_x(self.body, node, self._value)
+        return is_along_x(self.body, node, self.value)
 
-    def _value(self, node):
+    def value(self, node):
         """What a variable stands for that each phase can compute again."""
         variable = self.uses.variable(node) if node.type == "identifier" else None
         known = variable and (variable.is_of({"int", "unsigned"}) or self.uniform.is_whole_auto(variable))

@@ -86,7 +86,7 @@ LOOPS = {
     S + "change(n);" + B + "y[t] = n;": False,
     # What no array can keep, or what may point to memory of an earlier phase.
     S + "float v[2], *p = v; p[0] = 1;" + B + "y[t] = *p;": False,
-    S + "".join(f"double d{i} = x[t];" for i in range(17)) + B + "".join(f"y[t] += d{i};" for i in range(17)): False,
+    S + "".join(f"double d{i} = x[t];" for i in range(33)) + B + "".join(f"y[t] += d{i};" for i in range(33)): False,
     S + B + "auto f = [=](int i) { return i; }; y[f(t)] = s[t];": False,
     S + B + "{ static int k; k = t; }" + E: False,
     # Names that hide others.
