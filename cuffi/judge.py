@@ -32,9 +32,9 @@ from pathlib import Path
 
 from .judging import kept
 from .judging.defined import unfit_pair
-from .judging.findings import NO_VERDICT, Finding, gravest, of_log
+from .judging.findings import NO_VERDICT, Finding, gravest, of_log, sampled
 from .judging.invented import Invented
-from .judging.limits import Limits, interrupted
+from .judging.limits import Limits, Ran, interrupted
 from .judging.pool import judge_all
 from .judging.programs import NotBuilt, Program
 from .judging.python import Script
@@ -155,7 +155,10 @@ def _races(program: Program | Script, folder: Path, limits: Limits, blocks: int)
     first = program.run("races", folder, limits, **settings)
     found, ran, left = of_log(first.log)
     found += program.findings(first, limits.seconds)
-    if all(one.is_warning for one in found):
+    if first.stopped == "time" and (again := _sample(program, "races", folder, limits, blocks)):
+        more, its, why = of_log(again.log)
+        found, ran, left = sampled([*found, *more], again, limits.seconds), ran | its, [*left, *why]
+    elif all(one.is_warning for one in found):
         # A program whose threads wait for earlier ones does not end so, which says nothing.
         within = replace(limits, seconds=min(limits.seconds, program.more_seconds))
         for order in ("CAFFE_RACES_BACKWARDS", "CAFFE_RACES_CHANGING"):
@@ -181,10 +184,26 @@ def _invented(program: Program | Script, folder: Path, limits: Limits, blocks: i
     return Invented(races, memory)
 
 
+def _sample(program: Program | Script, mode: str, folder: Path, limits: Limits, blocks: int) -> Ran | None:
+    """Run a program that was out of time by a sample of its blocks. None: that is not known how."""
+    if isinstance(program, Script) or program.is_invented:
+        return None
+    settings = {
+        "CAFFE_RACES_BLOCKS": str(blocks),
+        "CAFFE_JUDGE_SAMPLE": str(blocks),
+        "CAFFE_JUDGE_SECONDS": str(max(1, int(limits.seconds * 0.8))),
+    }
+    return program.run(mode, folder, limits, **settings)
+
+
 def _memory(program: Program | Script, folder: Path, limits: Limits):
     """Under AddressSanitizer and UBSan."""
     ran = program.run("memory", folder, limits)
-    found = program.findings(ran, limits.seconds) or program.result(ran)
+    if ran.stopped == "time" and (again := _sample(program, "memory", folder, limits, BLOCKS)):
+        found = program.findings(again, limits.seconds)
+        found = sampled([*program.findings(ran, limits.seconds), *found], again, limits.seconds)
+    else:
+        found = program.findings(ran, limits.seconds) or program.result(ran)
     return found, {"output": ran.output[-4000:], "errors": ran.errors[-4000:]}
 
 

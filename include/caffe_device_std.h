@@ -461,6 +461,42 @@ using ::tan;
 using ::tanh;
 using ::tgamma;
 using ::trunc;
+
+// What host code alone uses, so that its declarations and its structs compile. There is nothing in it: code that calls it
+// is left out (tools/new_layer/host_trim.py).
+#define CAFFE_HOSTS(name, words) \
+  template <typename... Types>   \
+  struct name {                  \
+    size_t of_the_host[words];   \
+  };
+CAFFE_HOSTS(vector, 3)
+CAFFE_HOSTS(basic_string, 4)
+CAFFE_HOSTS(basic_string_view, 2)
+CAFFE_HOSTS(unique_ptr, 1)
+CAFFE_HOSTS(shared_ptr, 2)
+CAFFE_HOSTS(function, 4)
+CAFFE_HOSTS(list, 3)
+CAFFE_HOSTS(deque, 10)
+CAFFE_HOSTS(map, 6)
+CAFFE_HOSTS(multimap, 6)
+CAFFE_HOSTS(set, 6)
+CAFFE_HOSTS(multiset, 6)
+CAFFE_HOSTS(unordered_map, 7)
+CAFFE_HOSTS(unordered_set, 7)
+#undef CAFFE_HOSTS
+typedef basic_string<char> string;
+typedef basic_string_view<char> string_view;
+struct ostream;
+struct istream;
+struct ofstream;
+struct ifstream;
+struct stringstream;
+struct mutex {
+  size_t of_the_host[5];
+};
+struct thread {
+  size_t of_the_host;
+};
 }  // namespace std
 
 #endif  // CAFFE_DEVICE_STD_H_

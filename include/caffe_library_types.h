@@ -5,7 +5,7 @@
 #include <cuComplex.h>
 #include <cuda_bf16.h>
 #ifdef CAFFE_HOST_BACKEND
-#include <cublas_v2.h>
+#include "host/cublas_v2.h"
 #endif
 
 // Handles, and what a library keeps behind a pointer.

@@ -347,7 +347,7 @@ def test_kernels_without_a_main(tmp_path):
             "refused",
             3,
         ),
-        ("#include <cublas_v2.h>\nint main() {}\n", "refused", 3),
+        ("#include <cudnn.h>\nint main() {}\n", "refused", 3),
         ("__global__ void k() {}\nint main() { for (;;) ; }\n", "hang", 3),
         ("#include <cuda_runtime.h>\n__global__ void k() {}\nint main() { return 0; }\n", "incomplete", 3),
         ("__global__ void k() {}\nint main() { k<<<1, 1>>>(); return 4; }\n", "wrong-status", 1),

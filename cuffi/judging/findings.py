@@ -11,7 +11,7 @@ from .arrays import array_of, kernel_text, shared_by
 from .limits import OWN, Ran
 from .rewriters import LaneRead, Mistake, OfHost, Race, parse
 
-# From the gravest. The last four are no mistakes of the program.
+# From the gravest. The last five are no mistakes of the program.
 CLASSES = [
     *(
         "bounds",
@@ -27,9 +27,9 @@ CLASSES = [
     ),
     *("host-pointer", "early-read"),
     *("different-result", "not-the-kernel", "wrong-status", "crash", "hang", "launch"),
-    *("refused", "not-built", "no-kernel", "incomplete"),
+    *("refused", "not-built", "no-kernel", "incomplete", "sampled"),
 ]
-NO_VERDICT = {"refused", "not-built", "no-kernel", "incomplete", "hang"}
+NO_VERDICT = {"refused", "not-built", "no-kernel", "incomplete", "sampled", "hang"}
 # What C++ prints of an exception that nobody takes.
 THROWN = re.compile(r"^ *what\(\): *(\S.*)$", re.M)
 # What the errors' text says, in the order in which it is looked for.
@@ -56,6 +56,7 @@ SAID = [
 # indices, and what is promised of its arguments (promises.py): then only indices are. Races count if each index is
 # there once (pattern 1), bounds if all are 0 (pattern 0), of arrays whose size the code says.
 CASE = re.compile(OWN + r" begin: (\d+) (\d) (\d) (\d)\n")
+SAMPLED = re.compile(OWN + r" sampled: (.*)\n")
 UNMET = re.compile(OWN + r" unmet: (.*)\n")
 ENDED = re.compile(OWN + r" case: \S+ \d+ \d+ (-?\d+)\n")
 OF_VALUES = {"bounds", "null", "assertion", "arithmetic", "undefined", "crash"}
@@ -254,6 +255,20 @@ def of_run(ran: Ran, files: list[str], seconds: float) -> list[Finding]:
         for name in UNMET.findall(ran.errors)
     ]
     return found + [in_doubt(one) for one in of_text(doubtful, files)]
+
+
+def sampled(found: list[Finding], again: Ran, seconds: float) -> list[Finding]:
+    """The findings of a run that was out of time, and what the same by a sample of blocks said, in place of the hang.
+
+    If that did not end, either, its threads may wait for each other.
+    """
+    told = SAMPLED.search(again.errors)
+    if again.status != 0 or not told:
+        return found
+    text = (
+        f"out of time ({seconds:g} s), so only a part ran: {told[1]}; nothing is known of what comes behind"
+    )
+    return [one for one in found if one.kind != "hang"] + [Finding("sampled", text)]
 
 
 def difference(output: str, expected: str) -> str:

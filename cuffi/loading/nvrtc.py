@@ -31,6 +31,12 @@ STANDARD = (
     "cuda_runtime.h", "cuda_runtime_api.h", "device_functions.h", "device_launch_parameters.h", "helper_cuda.h",
     "helper_functions.h",
 )  # fmt: skip
+# The headers of CUDA's libraries, which host code alone calls. Their types are ours (include/caffe_library_types.h).
+LIBRARIES = (
+    "cublas.h", "cublas_v2.h", "cublasLt.h", "cublasXt.h", "cudnn.h", "cufft.h", "cufftXt.h", "curand.h",
+    "cusolverDn.h", "cusolverRf.h", "cusolverSp.h", "cusolver_common.h", "cusparse.h", "cusparse_v2.h", "nccl.h",
+    "nvrtc.h",
+)  # fmt: skip
 # Text that includes libcu++, which torch's wheels do not bring.
 NEEDS_LIBCUDACXX = re.compile(
     r"#\s*include\s*[<\"](cooperative_groups|cuda/|cub/|nv/|cuda_pipeline|cuda_awbarrier)"
@@ -119,14 +125,15 @@ class Nvrtc:
             NvrtcError: with its log.
         """
         library, program = self.library, ctypes.c_void_p()
-        ours = b'#include "caffe_device_std.h"\n'
+        ours = [b'#include "caffe_device_std.h"\n'] * len(STANDARD)
+        ours += [b"#include <caffe_library_types.h>\n"] * len(LIBRARIES)
         options = [*options, *["-DCAFFE_LIBCUDACXX"] * bool(NEEDS_LIBCUDACXX.search(text))]
-        names = [header.encode() for header in STANDARD]
+        names = [header.encode() for header in (*STANDARD, *LIBRARIES)]
         array = ctypes.c_char_p * len(names)
         self._check(
             library.nvrtcCreateProgram(
                 ctypes.byref(program), text.encode("utf-8", "surrogateescape"), os.fsencode(name), len(names),
-                array(*[ours] * len(names)), array(*names),
+                array(*ours), array(*names),
             )
         )  # fmt: skip
         try:

@@ -14,6 +14,7 @@ from torch.autograd import forward_ad
 from .. import edge as _edge
 from ..backends import BACKENDS
 from ..base.errors import CaffeRuntimeError
+from .places import autograd_place, version_counter
 
 try:  # 0.1 us; torch.cuda.current_stream(device).cuda_stream is the public way, at 4 us
     from torch._C import _cuda_getCurrentRawStream as raw_stream
@@ -106,6 +107,8 @@ def of_torch() -> dict:
         "is_neg": some.is_neg,
         "is_conj": some.is_conj,
         "lazy_keys": lazy_keys(),
+        "version_counter": version_counter(),
+        "autograd_place": autograd_place(),
         "requires_grad": "requires_grad",
         "modes": torch._C._len_torch_dispatch_stack,
         "tracing": torch._C._is_tracing,

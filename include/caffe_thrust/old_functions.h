@@ -1,5 +1,4 @@
-// The base classes of function objects. std removed them in 2017, and thrust in CUDA 13. Not a
-// header of Caffe's.
+// The base classes of function objects. std removed them in 2017, and thrust in CUDA 13.
 #pragma once
 
 namespace thrust {

@@ -1,6 +1,5 @@
-// thrust on the processor: for host memory, and for the host backend, whose device memory is host memory. A layer's
-// thrust/*.h include this file (cuffi/caffe_layers/make/prepare.py), and so do those of programs and kernels
-// (include/host/thrust).
+// thrust on the processor: for host memory, and for the host backend, whose device memory is host memory. A ported
+// layer's thrust/*.h include this file, and so do those of programs and kernels (include/host/thrust).
 #pragma once
 
 #include "caffe_thrust/algorithms.h"

@@ -17,6 +17,8 @@
 #include "cuda_runtime.h"
 #include "library_types.h"
 
+#define CUBLAS_VERSION 120000
+#define CUBLAS_VER_MAJOR 12
 typedef struct cublasContext* cublasHandle_t;
 #define CAFFE_CUBLAS_STATUSES(_) \
   _(SUCCESS, 0)                  \
@@ -95,7 +97,7 @@ CAFFE_CUBLAS_MODE(AtomicsMode, cublasAtomicsMode_t, atomics)
 #undef CAFFE_CUBLAS_MODE
 inline cublasStatus_t cublasSetWorkspace(cublasHandle_t, void*, size_t) { return CUBLAS_STATUS_SUCCESS; }
 inline cublasStatus_t cublasGetVersion(cublasHandle_t, int* version) {
-  return *version = 120000, CUBLAS_STATUS_SUCCESS;
+  return *version = CUBLAS_VERSION, CUBLAS_STATUS_SUCCESS;
 }
 inline const char* cublasGetStatusName(cublasStatus_t status) {
 #define CAFFE_CUBLAS_STATUS(name, number) \

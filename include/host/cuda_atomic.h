@@ -36,22 +36,28 @@ __forceinline__ T atomic_change(T* address, Change change) {
     return ::cuda_host::atomic_change(                                                         \
         address, [value = static_cast<type>(value)](type old) -> type { return expression; }); \
   }
-#define CAFFE_HOST_ATOMIC_ARITHMETIC(type)                                         \
-  CAFFE_HOST_ATOMIC(type, atomicAdd, old + value)                                  \
+#define CAFFE_HOST_ATOMIC_EXCHANGE(type)                                           \
   __forceinline__ type atomicExch(type* address, ::cuda_host::given<type> given) { \
     cuda_host::may_spin();                                                         \
     type value = given, before;                                                    \
     __atomic_exchange(address, &value, &before, cuda_host::kAtomicOrder);          \
     return before;                                                                 \
   }
+// One instruction, and a loop only where the value is used.
+#define CAFFE_HOST_ATOMIC_AT_ONCE(type, name, fetch)                            \
+  __forceinline__ type name(type* address, ::cuda_host::given<type> value) {    \
+    ::cuda_host::may_spin();                                                    \
+    return fetch(address, static_cast<type>(value), ::cuda_host::kAtomicOrder); \
+  }
 #define CAFFE_HOST_ATOMIC_INTEGER(type)                                                  \
-  CAFFE_HOST_ATOMIC_ARITHMETIC(type)                                                     \
-  CAFFE_HOST_ATOMIC(type, atomicSub, old - value)                                        \
+  CAFFE_HOST_ATOMIC_EXCHANGE(type)                                                       \
+  CAFFE_HOST_ATOMIC_AT_ONCE(type, atomicAdd, __atomic_fetch_add)                         \
+  CAFFE_HOST_ATOMIC_AT_ONCE(type, atomicSub, __atomic_fetch_sub)                         \
+  CAFFE_HOST_ATOMIC_AT_ONCE(type, atomicAnd, __atomic_fetch_and)                         \
+  CAFFE_HOST_ATOMIC_AT_ONCE(type, atomicOr, __atomic_fetch_or)                           \
+  CAFFE_HOST_ATOMIC_AT_ONCE(type, atomicXor, __atomic_fetch_xor)                         \
   CAFFE_HOST_ATOMIC(type, atomicMax, old > value ? old : value)                          \
   CAFFE_HOST_ATOMIC(type, atomicMin, old < value ? old : value)                          \
-  CAFFE_HOST_ATOMIC(type, atomicAnd, old& value)                                         \
-  CAFFE_HOST_ATOMIC(type, atomicOr, old | value)                                         \
-  CAFFE_HOST_ATOMIC(type, atomicXor, old ^ value)                                        \
   __forceinline__ type atomicCAS(type* address, ::cuda_host::given<type> expected,       \
                                  ::cuda_host::given<type> given) {                       \
     cuda_host::may_spin();                                                               \
@@ -60,8 +66,10 @@ __forceinline__ T atomic_change(T* address, Change change) {
                               cuda_host::kFailedOrder);                                  \
     return compare;                                                                      \
   }
-CAFFE_HOST_ATOMIC_ARITHMETIC(float)
-CAFFE_HOST_ATOMIC_ARITHMETIC(double)
+CAFFE_HOST_ATOMIC_EXCHANGE(float)
+CAFFE_HOST_ATOMIC_EXCHANGE(double)
+CAFFE_HOST_ATOMIC(float, atomicAdd, old + value)
+CAFFE_HOST_ATOMIC(double, atomicAdd, old + value)
 CAFFE_HOST_ATOMIC_INTEGER(int)
 CAFFE_HOST_ATOMIC_INTEGER(unsigned int)
 CAFFE_HOST_ATOMIC_INTEGER(unsigned long long)
@@ -69,9 +77,9 @@ CAFFE_HOST_ATOMIC(unsigned int, atomicInc, old >= value ? 0u : old + 1u)
 CAFFE_HOST_ATOMIC(unsigned int, atomicDec, old == 0u || old > value ? value : old - 1u)
 CAFFE_HOST_ATOMIC(long long, atomicMax, old > value ? old : value)
 CAFFE_HOST_ATOMIC(long long, atomicMin, old < value ? old : value)
-CAFFE_HOST_ATOMIC(long long, atomicAnd, old& value)
-CAFFE_HOST_ATOMIC(long long, atomicOr, old | value)
-CAFFE_HOST_ATOMIC(long long, atomicXor, old ^ value)
+CAFFE_HOST_ATOMIC_AT_ONCE(long long, atomicAnd, __atomic_fetch_and)
+CAFFE_HOST_ATOMIC_AT_ONCE(long long, atomicOr, __atomic_fetch_or)
+CAFFE_HOST_ATOMIC_AT_ONCE(long long, atomicXor, __atomic_fetch_xor)
 __forceinline__ unsigned short atomicCAS(unsigned short* address, ::cuda_host::given<unsigned short> expected,
                                          ::cuda_host::given<unsigned short> given) {
   cuda_host::may_spin();
@@ -89,7 +97,8 @@ __forceinline__ float4 atomicAdd(float4* address, float4 value) {
                 atomicAdd(&address->z, value.z), atomicAdd(&address->w, value.w)};
 }
 #undef CAFFE_HOST_ATOMIC
-#undef CAFFE_HOST_ATOMIC_ARITHMETIC
+#undef CAFFE_HOST_ATOMIC_AT_ONCE
+#undef CAFFE_HOST_ATOMIC_EXCHANGE
 #undef CAFFE_HOST_ATOMIC_INTEGER
 
 __forceinline__ void __threadfence() {

@@ -166,4 +166,6 @@ CAFFE_HOST_STORE(__stwt)
 
 // On a GPU the kernel ends with an error.
 [[noreturn]] inline void __trap() { cuda_host::trap(); }
+// So it does at a breakpoint where no debugger is.
+[[noreturn]] inline void __brkpt() { cuda_host::trap(); }
 inline void __nanosleep(cuda_host::UInt) { cuda_host::spin(); }

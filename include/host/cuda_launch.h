@@ -86,6 +86,13 @@ inline auto call_one(const Body& body, uint3 thread, uint3 block, uint3 dim, uin
     *shown = thread, own();
 }
 
+// The same, where nobody waits for the loop.
+template <typename Body>
+__attribute__((noinline, cold)) void call_one_apart(const Body& body, uint3 thread, uint3 block, uint3 dim,
+                                                    uint3 grid, uint3* shown) {
+  call_one<std::false_type>(body, thread, block, dim, grid, shown);
+}
+
 // The place of a block by its number, and the place that many blocks of its row further.
 inline uint3 block_at(int64_t number, uint3 grid) {
   if (!number) return {};
@@ -142,8 +149,14 @@ void call_blocks(const void* shared, int64_t first, int64_t last) {
               const int between = in + (high - in) / 2;
               (comes_in(between) ? in : high) = between;
             }
-          for (int i = low; i != high; ++i)
+          if (!is_small) {
+            for (int i = low; i != high; ++i) call_one_apart(body, thread(i), named, dim, grid, shown);
+            continue;
+          }
+          for (int i = low; i < high; ++i) {
+            if (i < 0) __builtin_unreachable();  // so that an unsigned index is seen to count up, too
             call_one<std::false_type>(body, thread(i), named, dim, grid, shown);
+          }
         }
       }
     b += together;

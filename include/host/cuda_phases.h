@@ -2,6 +2,8 @@
 // lanes, places for their variables, and what lanes send each other.
 #pragma once
 
+#include <limits.h>
+#include <stdint.h>
 #include <string.h>
 
 #include <new>
@@ -37,6 +39,30 @@ __forceinline__ void each_thread(uint3 block, uint3 dim, const Phase& phase) {
         phase(thread, row + x, static_cast<unsigned int>(begin + x));
       }
 }
+// The same of a phase that has blockIdx.x * blockDim.x + threadIdx.x as an unsigned number. If the compiler knows that it is
+// below 2^31, it sees it count up. Beyond, who cares for speed.
+template <typename Phase>
+__attribute__((noinline, cold)) void phase_apart(const Phase& phase, uint3 thread, int number,
+                                                 unsigned int x) {
+  phase(thread, number, x);
+}
+template <typename Phase>
+__forceinline__ void each_thread_along(uint3 block, uint3 dim, const Phase& phase) {
+  if ((static_cast<uint64_t>(block.x) + 1) * dim.x > INT_MAX)
+    return each_thread(block, dim,
+                       [&](uint3 thread, int number, unsigned int x)
+                           __attribute__((always_inline)) { phase_apart(phase, thread, number, x); });
+  const int begin = static_cast<int>(block.x * dim.x), width = static_cast<int>(dim.x);
+  int row = 0;
+  for (unsigned int z = 0; z < dim.z; ++z)
+    for (unsigned int y = 0; y < dim.y; ++y, row += width)
+      for (int along = begin; along < begin + width; ++along) {
+        if (along < 0 || along == INT_MAX) __builtin_unreachable();
+        const uint3 thread{static_cast<unsigned int>(along - begin), y, z};
+        show(thread, block, dim);
+        phase(thread, row + along - begin, static_cast<unsigned int>(along));
+      }
+}
 // A place for each thread of a block, for a variable that is no number (tools/cuda/kept.py). Of a reference it has the address.
 template <typename T>
 struct Kept {
@@ -70,20 +96,83 @@ __forceinline__ T& begin(T& place) {
   if constexpr (!std::is_trivially_default_constructible<T>::value) new (&place) T;
   return place;
 }
-// t < n, of a thread's index in its block. As int, with what is negative or beyond int apart, a loop over t ends at n,
-// and has no condition.
+// t < n, of a thread's index. As int, with what is negative or beyond int apart, a loop over t ends at n, and has no
+// condition.
 template <typename Index, typename Other>
 CAFFE_HOST_THROUGH bool below(Index t, Other n) {
   if constexpr (std::is_same<Index, unsigned int>::value && std::is_integral<Other>::value &&
-                sizeof(Other) == sizeof(int))
-    return static_cast<int>(n) < 0 || static_cast<int>(t) < static_cast<int>(n);
-  else
+                sizeof(Other) == sizeof(int)) {
+    const int index = static_cast<int>(t), end = static_cast<int>(n);
+    const int most =
+        static_cast<int>(static_cast<unsigned int>(end >> 31) >> 1);  // without a choice in the loop
+    return index < 0 || index == INT_MAX ? t < n : index < (most | (end & INT_MAX));
+  } else
     return t < n;
 }
+#define CAFFE_HOST_PLACE                                                \
+  [&]([[maybe_unused]] ::uint3 threadIdx, [[maybe_unused]] int caffe_t, \
+      [[maybe_unused]] unsigned int caffe_x) __attribute__((always_inline))
 #define CAFFE_HOST_EACH                                                                          \
   ::cuda_host::each_thread(blockIdx, blockDim,                                                  \
                            [&]([[maybe_unused]] ::uint3 threadIdx, [[maybe_unused]] int caffe_t, \
                                [[maybe_unused]] unsigned int caffe_x) __attribute__((always_inline)) {
+#define CAFFE_HOST_EACH_ALONG ::cuda_host::each_thread_along(blockIdx, blockDim, CAFFE_HOST_PLACE {
+// A loop of which threads take turns (tools/cuda/interchange.py): its head runs for the first thread of a row, or of a warp, and
+// each_turn runs its body for as many threads as have a turn. i: the first one's index; the next has the next.
+template <typename Row>
+__forceinline__ void each_row(uint3 block, uint3 dim, const Row& row) {
+  int number = 0;
+  for (unsigned int z = 0; z < dim.z; ++z)
+    for (unsigned int y = 0; y < dim.y; ++y, number += static_cast<int>(dim.x))
+      row(uint3{0, y, z}, number, block.x * dim.x);
+}
+// Of the indices from i on, how many are below `end`, or are it. The first is.
+template <bool with_end, typename Index, typename End>
+__forceinline__ int turns(int width, Index i, End end) {
+  if constexpr (std::is_integral_v<End>) {
+    using Whole = std::make_unsigned_t<decltype(i + end)>;
+    const Whole more = static_cast<Whole>(end) - static_cast<Whole>(i);
+    const Whole most = static_cast<Whole>(width - with_end);
+    return static_cast<int>(more < most ? more : most) + with_end;
+  } else {
+    int number = 1;
+    while (number < width && (with_end ? i + Index(number) <= end : i + Index(number) < end)) ++number;
+    return number;
+  }
+}
+template <typename Turn, typename Index>
+__attribute__((noinline, cold)) void turn_apart(const Turn& turn, uint3 thread, int number, unsigned int x,
+                                                Index i) {
+  turn(thread, number, x, i);
+}
+template <bool with_end, typename Index, typename End, typename Turn>
+__forceinline__ void each_turn(uint3 first, int number, unsigned int x, int width, Index i, End end,
+                               const Turn& turn) {
+  const int count = turns<with_end>(width, i, end), column = static_cast<int>(first.x),
+            from = static_cast<int>(x);
+  if constexpr (std::is_same_v<Index, unsigned int>)  // what is below 2^31 is seen to count up
+    if (static_cast<int>(i) >= 0 && static_cast<int>(i) <= INT_MAX - width) {
+      const int begin = static_cast<int>(i);
+      for (int k = 0; k < count; ++k) {
+        const int at = begin + k;
+        if (at < 0) __builtin_unreachable();
+        turn(uint3{static_cast<unsigned int>(column + k), first.y, first.z}, number + k,
+             static_cast<unsigned int>(from + k), static_cast<unsigned int>(at));
+      }
+      return;
+    }
+  for (int k = 0; k < count; ++k) {
+    const uint3 thread{static_cast<unsigned int>(column + k), first.y, first.z};
+    if constexpr (std::is_same_v<Index, unsigned int>)
+      turn_apart(turn, thread, number + k, static_cast<unsigned int>(from + k), i + static_cast<Index>(k));
+    else
+      turn(thread, number + k, static_cast<unsigned int>(from + k), i + static_cast<Index>(k));
+  }
+}
+#define CAFFE_HOST_TURN(index)                                                       \
+  [&]([[maybe_unused]] ::uint3 threadIdx, [[maybe_unused]] int caffe_t,              \
+      [[maybe_unused]] unsigned int caffe_x, [[maybe_unused]] decltype(index) index) \
+      __attribute__((always_inline))
 // The warps of a block whose rows are whole warps (tools/cuda/warps.py), and the lanes of a warp, from its first one on.
 template <typename Warp>
 __forceinline__ void each_warp(uint3 block, uint3 dim, const Warp& warp) {
@@ -98,14 +187,12 @@ template <typename Lane>
 __forceinline__ auto each_lane(uint3 first, int number, unsigned int x, const Lane& lane) {
   using Result = decltype(lane(first, number, x));
   const int from = static_cast<int>(x), column = static_cast<int>(first.x);
+  if (from < 0 || from > INT_MAX - 32) __builtin_unreachable();  // larger grids run as threads (run_warps)
   for (int k = 0; k < 32; ++k)
     lane(uint3{static_cast<unsigned int>(column + k), first.y, first.z}, number + k,
          static_cast<unsigned int>(from + k));
   if constexpr (!std::is_void_v<Result>) return Result();
 }
-#define CAFFE_HOST_PLACE                                                \
-  [&]([[maybe_unused]] ::uint3 threadIdx, [[maybe_unused]] int caffe_t, \
-      [[maybe_unused]] unsigned int caffe_x) __attribute__((always_inline))
 #define CAFFE_HOST_EACH_WARP \
   ::cuda_host::each_warp(blockIdx, blockDim, CAFFE_HOST_PLACE { \
     [[maybe_unused]] const auto __syncwarp = [](unsigned int = 0) {};

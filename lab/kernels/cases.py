@@ -26,12 +26,12 @@ def zeros(*shape, dtype=torch.float32):
 # ------------------------------------------------------------------------------------------- elementwise
 
 
-def _sum(first: str, second: str, result: str, count: str, n: int = 1000):
-    """Two vectors of n elements are added. The names are the kernel's."""
+def _sum(first: str, second: str, result: str, count: str, n: int = 1000, block: int = 256):
+    """Two vectors of n elements are added. The names are the kernel's, and the block its file's, if that says one."""
 
     def check(call):
         a, b, c = R(n), R(n), zeros(n)
-        call(**{first: a, second: b, result: c, count: n}, grid=up(n, 256), block=256)
+        call(**{first: a, second: b, result: c, count: n}, grid=up(n, block), block=block)
         return f"[{n}]", [(c, a.to(D) + b)]
 
     return check
@@ -49,7 +49,7 @@ case("krmdel+120_days_of_CUDA_challenge/daily_projects/day_1/vector_addition.cu"
     _sum("x", "y", "z", "N")
 )
 case("brucefan1983+CUDA-Programming/src/05-prerequisites-for-speedup/add3memcpy.cu", "add")(
-    _sum("x", "y", "z", "N")
+    _sum("x", "y", "z", "N", block=128)
 )
 
 

@@ -117,6 +117,11 @@ DECLARE = [
     "int& {a} = (int&){m}; {a} = 7;|own changing",
     "Slot {a} = {m}; {a} += 1;|own changing",
     "int& {a} = s[id];|",
+    "float4 {a} = make_float4(1.f, 2.f, 3.f, 4.f); for (int k = 0; k < {k}; ++k) {{ int z = k; float4 g = make_float4("
+    "{e} % 9, k, 2, 1); {a}.x += g.x * k; {a}.y -= g.y; {a}.w += x[z]; }}"
+    " acc += (int)({a}.x + {a}.y + {a}.w);|",
+    "float4 {a} = make_float4({e} % 9, 2, 3, 1); for (int k = 0; k < {u} % 7; k++) {{"
+    " if (k == {k}) {a}.x = k; {a}.y += ({e}) % 9; }} acc += (int)({a}.x + {a}.y);|",
     "constexpr int {a} = 3;|own",
     "enum {{ {a} = 4 }};|own",
 ]
@@ -151,6 +156,13 @@ CHANGE = [
     "atomicAdd(&y[total + {k}], {e} % 5);",
     "for (int q = blockIdx.x * blockDim.x + threadIdx.x; q < {k} * 99; q += blockDim.x * gridDim.x)"
     " acc += q % 5 + x[q];",
+    "for (int q = threadIdx.x; q < {u} % 50 + 99; q += blockDim.x) acc += x[(unsigned)q % 64] + ({e}) % 7;",
+    "for (unsigned q = t; q < {k} * 30u; q += 8) {{ {m} = {m} * 3 + q; if (q % 3 == {k} % 3) acc -= q; }}",
+    "for (size_t q = threadIdx.x + {k}; q <= {u} % 50; q += 32) {{ int g = q; for (int z = 0; z < 3; ++z)"
+    " {{ if (z == 1) continue; g += z * ({e}); }} acc += g % 1009; }}",
+    "for (int q = id; q < 8 * {k}; q += 5) {{ int g = {e}; raise_by(g, q); {m} ^= g; }}",
+    "for (long long q = i; q < {k} * 200; q += blockDim.x * gridDim.x) {m} += q % 5 + s[id];",
+    "for (int q = threadIdx.x % 32; q < {u} % 99; q += 32) acc = acc * 3 + q + ({e}) % 9;",
 ]
 
 
@@ -219,6 +231,7 @@ class Writer:
         rng, made = self.rng, template.replace("{m}", self.pick("changing"))
         while "{e}" in made:
             made = made.replace("{e}", self.value(), 1)
+        made = made.replace("{u}", self.pick("uniform"))
         made = (
             made.replace("{k}", str(rng.randint(1, 3))).replace("{o}", rng.choice("+-^")).replace("{a}", name)
         )

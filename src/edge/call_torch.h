@@ -4,6 +4,7 @@
 
 #include <Python.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
@@ -202,6 +203,11 @@ struct Torch : Named {
     long long pointer = 0, set = 0;
     unsigned long long negative = 0, conjugate = 0;
   } keys = keys_in(object("lazy_keys"));
+  // Where a tensor's implementation has its version counter's address, and the counter its number; and a word that is 0
+  // if it wants no gradient (cuffi/runtime/places.py). -1: unknown, C asks.
+  struct Places {
+    long long counter = -1, number = -1, autograd = -1;
+  } places = places_in(object("version_counter"), object("autograd_place"));
   PyObject* requires_grad = object("requires_grad");
   // Functions: is there any?
   Builtin modes{object("modes")}, tracing{object("tracing")}, autocasting{object("autocasting")};
@@ -259,6 +265,13 @@ struct Torch : Named {
   }
   // The tensors' memory has changed: a backward that saved one of them must not use it.
   void written(PyObject* const* tensors, Py_ssize_t count) const {
+    if (places.counter >= 0 && std::all_of(tensors, tensors + count,
+                                           [&](PyObject* t) { return knows_keys(t) && implementation(t); })) {
+      for (Py_ssize_t i = 0; i < count; ++i)
+        if (char* const counter = *reinterpret_cast<char**>(implementation(tensors[i]) + places.counter))
+          __atomic_fetch_add(reinterpret_cast<uint32_t*>(counter + places.number), 1, __ATOMIC_SEQ_CST);
+      return;
+    }
     const Owned all(tuple_of(tensors, count));
     const Owned done(all ? increment_version(all.get()) : nullptr);
     if (!done) PyErr_Clear();  // an inference tensor, which no backward uses
@@ -272,7 +285,11 @@ struct Torch : Named {
     const bool is_complex = view.dtype.code == kDLComplex;
     return is_negative(object) || (is_complex && truth(is_conj.of(object)));
   }
-  bool wants_gradient(PyObject* object) const { return truth(PyObject_GetAttr(object, requires_grad)); }
+  bool wants_gradient(PyObject* object) const {
+    const bool is_known = places.autograd >= 0 && knows_keys(object) && implementation(object);
+    if (is_known && !*reinterpret_cast<void**>(implementation(object) + places.autograd)) return false;
+    return truth(PyObject_GetAttr(object, requires_grad));
+  }
   bool has_tangents() const {
     PyObject* level = PyDict_GetItemWithError(forward_ad, current_level);
     return level == nullptr || PyLong_AsLong(level) >= 0;
@@ -318,8 +335,11 @@ struct Torch : Named {
 
  private:
   bool knows_keys(PyObject* object) const { return keys.negative && is_plain(object); }
+  char* implementation(PyObject* object) const {
+    return *reinterpret_cast<char**>(reinterpret_cast<char*>(object) + keys.pointer);
+  }
   bool has_key(PyObject* object, uint64_t wanted) const {
-    const char* const impl = *reinterpret_cast<char**>(reinterpret_cast<char*>(object) + keys.pointer);
+    const char* const impl = implementation(object);
     return !impl || (*reinterpret_cast<const uint64_t*>(impl + keys.set) & wanted) != 0;
   }
   static Keys keys_in(PyObject* tuple) {
@@ -328,6 +348,13 @@ struct Torch : Named {
         tuple && tuple != Py_None &&
         PyArg_ParseTuple(tuple, "LLKK", &found.pointer, &found.set, &found.negative, &found.conjugate);
     return known ? found : Keys();
+  }
+  static Places places_in(PyObject* counter, PyObject* autograd) {
+    Places found;
+    if (counter && counter != Py_None && !PyArg_ParseTuple(counter, "LL", &found.counter, &found.number))
+      return Places();
+    if (autograd && autograd != Py_None) found.autograd = PyLong_AsLongLong(autograd);
+    return found;
   }
   bool read_attributes(PyObject* object, View* out) const {
     const Names& names = Names::get();

@@ -19,6 +19,7 @@
 #undef _FORTIFY_SOURCE  // it reports a jump to another stack as an error
 #include <algorithm>
 #include <atomic>
+#include <climits>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -33,6 +34,7 @@
 #include "host_kernel.h"
 #include "host_memory.h"
 #include "host_races.h"
+#include "host_sample.h"
 #include "host_signals.h"
 #include "host_team.h"
 #include "host_waiting.h"
@@ -206,9 +208,11 @@ void launch(Kernel& kernel, size_t body_bytes, const Run& run) {
     Launched() {
       race_finder.one_launch(true);
       interrupted = false, signals::launching = true;
+      Sample::begins(1);
     }
     ~Launched() {
       signals::launching = in_kernel = false;
+      Sample::begins(-1);
       race_finder.end_launch();
       race_finder.one_launch(false);
       if (lock) caffe_relock(lock);
@@ -218,7 +222,11 @@ void launch(Kernel& kernel, size_t body_bytes, const Run& run) {
   const int64_t threads = int64_t(block.x) * block.y * block.z;
   race_finder.begin_launch(kernel.name, threads, kernel.body, body_bytes, kernel.launch.caller);
   changes_left = kChanges;
-  if (!idle) run(grid, int64_t(grid.x) * grid.y * grid.z, threads);
+  const int64_t blocks = int64_t(grid.x) * grid.y * grid.z;
+  if (idle) return;
+  run(grid, blocks, threads);
+  race_finder.pause();
+  if (!kernel.launch.cooperative) Sample::now().over(kernel.name, blocks);
 }
 
 }  // namespace
@@ -243,6 +251,7 @@ void run_grid(Mode mode, const char* name, void (*call)(const void*), const void
     }
     spread(name, blocks, [&](int64_t number) {
       const int64_t b = backwards ? blocks - 1 - number : number;
+      if (!kernel.launch.cooperative && !Sample::now().has(b, blocks)) return;
       race_finder.watch_block(b, blocks);
       runner().run(
           kernel, uint3{static_cast<unsigned int>(b % grid.x), static_cast<unsigned int>(b / grid.x % grid.y),
@@ -259,7 +268,10 @@ void run_blocks(const char* name, void (*call)(const void*, int64_t, int64_t), c
     const int64_t most = std::max(kBlocksThreads, blocks * threads / (kBlocksParts * max_threads()));
     const int64_t together = std::max<int64_t>(1, most / threads);
     spread(name, (blocks + together - 1) / together, [&](int64_t part) {
-      runner().run_blocks(kernel, part * together, std::min(blocks, (part + 1) * together));
+      for (int64_t b = part * together, end = std::min(blocks, b + together), next; b < end; b = next) {
+        next = Sample::now().all(blocks) ? end : b + 1;
+        if (Sample::now().has(b, blocks)) runner().run_blocks(kernel, b, next);
+      }
     });
   });
 }
@@ -270,7 +282,9 @@ void run_warps(const char* name, void (*call_blocks)(const void*, int64_t, int64
     run_grid(kThreads, name, call, threads, threads_bytes);
     allowed = bytes;
   }
-  if (next_launch.block.x % 32 == 0 || allowed >= 0)
+  // The loops count the threads along x in int.
+  const bool is_small = uint64_t(next_launch.grid.x) * next_launch.block.x <= INT_MAX;
+  if ((next_launch.block.x % 32 == 0 && is_small) || allowed >= 0)
     run_blocks(name, call_blocks, body);
   else
     run_grid(kThreads, name, call, threads, threads_bytes);

@@ -86,6 +86,7 @@ inline RaceFinder race_finder;  // of empty functions
 #include <atomic>
 #include <mutex>
 
+#include "host_sample.h"
 #include "race_copies.h"
 #include "race_host.h"
 #include "race_library.h"
@@ -112,6 +113,7 @@ class RaceFinder : Order {
                     const void* pc) {
     kernel_ = kernel;
     block_threads_ = block_threads;
+    body_ = {body, body_bytes};
     pointers_.assign(body_bytes / sizeof(uintptr_t), 0);
     memcpy(pointers_.data(), body, pointers_.size() * sizeof(uintptr_t));
     std::sort(pointers_.begin(), pointers_.end());
@@ -203,9 +205,7 @@ class RaceFinder : Order {
   // Watch this block, or only its atomic operations, by which others wait for it.
   void watch_block(int64_t block, int64_t blocks) {
     static const int64_t most = number_of("CAFFE_RACES_BLOCKS", INT64_MAX);
-    const int64_t ends = std::max<int64_t>(1, most / 4);
-    watched_ = accesses_ < kFewAccesses || blocks <= most || block < ends || block >= blocks - ends ||
-               uint32_t(block * 2654435761u) % blocks < static_cast<uint64_t>(most / 2);
+    watched_ = accesses_ < kFewAccesses || is_chosen(block, blocks, most);
     if (watched_) return;
     has_unwatched_ = true;
     RaceLog::left(kernel_, "blocks", "%lld", static_cast<long long>(blocks - most));
@@ -263,6 +263,7 @@ class RaceFinder : Order {
     if (!running_ && HostUse::is_on() && host().is_pending && !in_kernel && bytes)
       host_uses(memory, bytes, pc);
     if (!running_ || !bytes || stacks_.has(memory) ||
+        (kind == kRead && body_.has(memory)) ||  // each thread copies it, and nobody writes there
         // The guard's first byte, which x86 reads; ARM reads all of it.
         ((bytes == 1 || bytes == 8) && library_.is_guard(static_shared_, memory)))
       return;
@@ -598,6 +599,7 @@ class RaceFinder : Order {
     Library library;
     Shadow shadow;
     std::vector<uintptr_t> pointers;
+    Range body;  // the kernel's arguments
   };
   static HostUse& host() {
     if (HostUse::name().empty()) HostUse::name() = common().library.name;
@@ -613,6 +615,7 @@ class RaceFinder : Order {
   Library& library_ = common().library;
   Shadow& shadow_ = common().shadow;
   std::vector<uintptr_t>& pointers_ = common().pointers;
+  Range& body_ = common().body;
 
   bool running_ = false, watched_ = true;
   uint32_t place_ = 0;

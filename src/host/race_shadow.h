@@ -97,6 +97,8 @@ class Shadow {
     return true;
   }
   void clear() {
+    // The next launch takes their memory.
+    while (!pages_.empty() && spare_.size() < kMostSpare) spare_.push_back(pages_.extract(pages_.begin()));
     pages_.clear();
     cells_ = 0;
     last_page_ = nullptr;
@@ -114,13 +116,26 @@ class Shadow {
     if (last_page_ && number == last_number_) return last_page_;
     const auto found = pages_.find(number);
     if (found == pages_.end() && cells_ >= most()) return nullptr;
-    last_page_ = found == pages_.end() ? &pages_[number] : &found->second;
+    last_page_ = found == pages_.end() ? &made(number) : &found->second;
     if (found == pages_.end()) cells_ += last_page_->cells.size();
     last_number_ = number;
     return last_page_;
   }
 
-  std::unordered_map<uintptr_t, Page> pages_;
+  Page& made(uintptr_t number) {
+    if (spare_.empty()) return pages_[number];
+    Pages::node_type node = std::move(spare_.back());
+    spare_.pop_back();
+    node.key() = number;
+    Page& page = node.mapped();
+    std::fill(page.cells.begin(), page.cells.end(), Cell());
+    return pages_.insert(std::move(node)).position->second;
+  }
+
+  using Pages = std::unordered_map<uintptr_t, Page>;
+  static constexpr size_t kMostSpare = 4096;  // of 24 KiB or more
+  Pages pages_;
+  std::vector<Pages::node_type> spare_;
   Page* last_page_ = nullptr;
   uintptr_t last_number_ = 0;
   size_t cells_ = 0;

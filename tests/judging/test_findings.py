@@ -2,7 +2,7 @@
 
 import pytest
 
-from cuffi.judging.findings import CLASSES, Finding, gravest, of_log, of_run
+from cuffi.judging.findings import CLASSES, Finding, gravest, of_log, of_run, sampled
 from cuffi.judging.limits import OWN, Ran
 
 
@@ -34,6 +34,18 @@ def test_ends():
     assert [f.kind for f in of_run(Ran(-11, "", ""), [], 5)] == ["crash"]
     assert [f.kind for f in of_run(Ran(1, "", f"{OWN} case: k 5 1 -6\n"), [], 5)] == ["crash"]
     assert of_run(Ran(0, "", "warning\n"), [], 5) == []
+
+
+def test_a_sample_is_no_verdict():
+    hang, race = Finding("hang", "no end within 5 s"), Finding("race", "race in k")
+    said = Ran(0, "", f"{OWN} sampled: 64 of 5000 blocks of k\n")
+    (one,) = sampled([hang], said, 5)
+    assert (one.kind, gravest([one])) == ("sampled", ("sampled", 3)) and "64 of 5000 blocks of k" in one.text
+    assert gravest(sampled([hang, race], said, 5)) == ("race", 1)
+    assert sampled([hang], Ran(None, "", said.errors), 5) == [hang], "it did not end, either"
+    assert sampled([hang], Ran(0, "", "sampled: 64 of 5000 blocks of k\n"), 5) == [hang], (
+        "the program said so itself"
+    )
 
 
 def test_a_log():

@@ -56,7 +56,7 @@ def test_compiling_has_limits(limits, words, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text, kind", [("int f();\n", "no-kernel"), ("#include <cublas_v2.h>\nint main() {}\n", "refused")]
+    "text, kind", [("int f();\n", "no-kernel"), ("#include <cudnn.h>\nint main() {}\n", "refused")]
 )
 def test_what_cannot_be_built(text, kind, tmp_path):
     file = tmp_path / "k.cu"
@@ -102,7 +102,7 @@ def test_threads_that_go_on_do_not_wait_for_each_other(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "options, words",
-    [([], ""), (["-DUSE_PTX=2"], "undecided.cu:16:.*inline PTX"), (["-DUSE_CUBLAS"], "cublas")],
+    [([], ""), (["-DUSE_PTX=2"], "undecided.cu:16:.*inline PTX"), (["-DUSE_CUDNN"], "cudnn")],
 )
 def test_what_only_a_gpu_runs_in_a_branch_of_an_unknown_macro(options, words, tmp_path):
     file = tmp_path / "undecided.cu"

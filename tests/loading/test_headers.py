@@ -91,12 +91,12 @@ def test_a_path_that_is_no_file(tmp_path):
 
 
 def test_host_code_that_does_not_compile_is_left_out(project, cache):
-    """A program around kernels, as projects have it: with cuBLAS, and a function of another file."""
+    """A program around kernels, as projects have it: with cuDNN, and a function of another file."""
     written(
         project / "common.h",
-        "#include <cublas_v2.h>\n#ifdef ENABLE_HALF\ntypedef half real;\n#else\ntypedef float real;\n#endif\n"
-        "static cublasHandle_t handle;\n"
-        "void check(cublasStatus_t status) { if (status != CUBLAS_STATUS_SUCCESS) throw 1; }\n",
+        "#include <cudnn.h>\n#ifdef ENABLE_HALF\ntypedef half real;\n#else\ntypedef float real;\n#endif\n"
+        "static cudnnHandle_t handle;\n"
+        "void check(cudnnStatus_t status) { if (status != CUDNN_STATUS_SUCCESS) throw 1; }\n",
     )
     text = """#define ENABLE_HALF
 #include "common.h"
@@ -109,9 +109,9 @@ void run(const real* x, real* y, int n) {
   twice<<<(n + 31) / 32, 32>>>(x, y, n);
   other(y);
 }
-int main() { check(cublasCreate(&handle)); run(nullptr, nullptr, 3); }
+int main() { check(cudnnCreate(&handle)); run(nullptr, nullptr, 3); }
 """
-    with pytest.warns(RuntimeWarning, match=r"left out: .*cublas_v2.h.*.*main \(line 12\).*run \(line 8\)"):
+    with pytest.warns(RuntimeWarning, match=r"left out: .*cudnn.h.*.*main \(line 12\).*run \(line 8\)"):
         module = load_inline("y", written(project / "y.cu", text), backends="host")
     x = torch.arange(100, dtype=torch.float16)
     y = torch.zeros_like(x)

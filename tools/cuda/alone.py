@@ -21,6 +21,7 @@ from .names import THREAD
 from .outline import Function
 from .source import Source
 from .tokens import LOOP, Spans, position_from
+from .unit_names import NUMBERS
 
 LOOPS = {"for", "while", "do", "goto"}
 # Stand in a set of words for what is no word.
@@ -120,6 +121,15 @@ def waits(
             if not begins:
                 found.setdefault(ATOMIC_VALUE, i)
     return found
+
+
+def numbers_of(source: Source, function: Function) -> set[str]:
+    """The numbers that a function's body declares, which no name makes functions."""
+    tokens = source.lexed.tokens
+    first, last = (position_from(tokens, at) for at in (function.body, function.end))
+    triples = [[token.text for token in tokens[i - 1 : i + 2]] for i in range(first + 1, last - 1)]
+    declared = {word for before, word, after in triples if before in NUMBERS and after in ("=", ";", ",")}
+    return declared - {word for _, word, after in triples if after in ("(", "<", "::")}
 
 
 def loose_words(source: Source) -> set[str]:

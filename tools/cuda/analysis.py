@@ -24,6 +24,7 @@ from .alone import (
     in_loops,
     is_known,
     loose_words,
+    numbers_of,
     waits,
 )
 from .body import Body
@@ -166,7 +167,14 @@ class Unit:
 
     @functools.cached_property
     def names(self) -> UnitNames:
-        return UnitNames(self.sources, self.macros)
+        return UnitNames(self.sources, self.macros, self._words)
+
+    def names_macro(self, name: str) -> bool:
+        """Do the files use a macro, or does one of their other macros?"""
+        in_macros = (token.text for body in self.macros.values() for token in body)
+        return name in in_macros or any(
+            t.text == name for source in self.sources for t in source.lexed.tokens
+        )
 
     def _unread(self, source: Source) -> Iterator[Reason]:
         """The source's headers that are neither read nor known."""
@@ -290,10 +298,11 @@ class Unit:
         """Are the threads not alike?"""
         return any(SHARES.fullmatch(word) for word in reachable) or bool(reachable & self.foreign)
 
-    def _in_rows(self, reachable: set[str]) -> bool:
+    def _in_rows(self, source: Source, function: Function, reachable: set[str]) -> bool:
         """Does nobody see the order of blocks, and nothing but the kernel's own text ask for a thread or a block?"""
         elsewhere = self._loose | self.reachable(reachable & (self._code | set(self.macros)))
-        seen = any(self.is_atomic(w) or w in ("__shared__", "printf") for w in reachable | self._loose)
+        words = (reachable - numbers_of(source, function)) | self._loose
+        seen = any(self.is_atomic(w) or w in ("__shared__", "printf") for w in words)
         return not seen and not elsewhere & {THREAD, BLOCK}
 
     def _kernel(self, source: Source, function: Function) -> Kernel:
@@ -332,7 +341,7 @@ class Unit:
             and not self._meets(self.reachable(own - {BARRIER, *IN_WARPS})),
             names_itself=asks_as_itself(source, function),
             asks_as_itself=not asks_by and asks_as_itself(source, function),
-            in_rows=self._in_rows(called),
+            in_rows=self._in_rows(source, function, called),
             writes_outside_loop="writes_outside_loop" in body.notes,
             dynamic_shared=any(
                 function.name in s.dynamic_shared or reachable & s.dynamic_shared for s in self.sources

@@ -38,6 +38,8 @@ class Arguments(Sides):
         tokens, close = self.tokens, self.partner.get(opening)
         if close is None or not self.ends_operand(opening - 1) or self.is_clear(opening + 1, close):
             return
+        if tokens[opening - 1].text == "auto":  # auto [a, b] = c
+            return
         begin = self.statement(opening)
         declared = type_at(tokens, self.partner, begin, opening)
         if (
@@ -119,7 +121,9 @@ class Arguments(Sides):
             return
         if tokens[start].text == ">":
             start = opening_angle(tokens, self.first, start) - 1
-        if tokens[start].kind == "name" and not self.ends_operand(start - 1):
+        if tokens[start - 1].text in (".", "->", "::"):
+            start = self.left(close + 1)
+        if start is not None and tokens[start].kind == "name" and not self.ends_operand(start - 1):
             yield from self._arguments(close + 1, lambda k: self._takes(start, close + 1, k))
 
     def _arguments(self, opening: int, taken) -> Iterator[Edit]:

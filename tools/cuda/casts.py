@@ -45,8 +45,11 @@ def casts(
         space: where the conversions are, in C++.
     """
     found: set[int] = set()  # the brackets that close the type of a cast
+    named: set[int] = set()  # the brackets behind static_cast<T> and the like
     for i in range(first, last):
         token, after = tokens[i], tokens[i + 1].text if i + 1 < last else ""
+        if token.text.endswith("_cast") and after == "<":
+            named.add(skip_angles(tokens, partner, i + 1, last))
         before = tokens[i - 1].text if i else ";"
         if token.text == "static_cast" and after == "<":
             close = skip_angles(tokens, partner, i + 1, last)
@@ -56,7 +59,7 @@ def casts(
             close = skip_angles(tokens, partner, i + 1, last)
             if _points(tokens[i + 2 : close - 1]):
                 yield token.start, token.end, "::cuda_host::gpu_pointer"
-        elif token.text == "(" and i in partner and partner[i] + 1 < last:
+        elif token.text == "(" and i in partner and i not in named and partner[i] + 1 < last:
             if (before in BEFORE or i == first or i - 1 in found) and _is_cast(
                 tokens, partner, i, last, names
             ):

@@ -12,7 +12,7 @@ from itertools import pairwise
 from .arguments import Arguments
 from .assignments import Assignments, result_of
 from .casts import Edit, casts
-from .conditions import Directive
+from .conditions import Directive, Token
 from .lexer import Lexed
 from .number_types import Names, Types, type_at, typenames, typenames_of_class
 from .outline import Function, parameters_after, split_commas
@@ -139,6 +139,15 @@ def _lambdas(source: Source, first: int, last: int, types: Types) -> Iterator[tu
                 yield i + 1, partner[i]
 
 
+def _aliases(tokens: list[Token], first: int, last: int) -> Iterator[str]:
+    """The types that are declared there by `using Base = T;` and `typedef T Base;`."""
+    for i in range(first, last):
+        if tokens[i].text == "using":
+            yield tokens[i + 1].text
+        elif tokens[i].text == "typedef":
+            yield next((tokens[k - 1].text for k in range(i, last) if tokens[k].text == ";"), "")
+
+
 def _initialisers(source: Source, function: Function, names: Names) -> Iterator[Edit]:
     """`Cell(float x) : a(x), b{x} {}`: members are known by their declaration in the class."""
     tokens, partner = source.lexed.tokens, source.lexed.partner
@@ -156,6 +165,7 @@ def _initialisers(source: Source, function: Function, names: Names) -> Iterator[
             for i in inside
             if tokens[i].kind == "name" and tokens[i + 1].text in (";", ",", "=", "{")
         }
+        members -= set(_aliases(tokens, opening, close))
     done = set[int]()
     for i in range(at, body - 1):
         if (

@@ -86,6 +86,8 @@ class Meeting(NamedTuple):
         """The default value of each parameter; "" of one without."""
         tokens, partner = self.source.lexed.tokens, self.source.lexed.partner
         opening = position_from(tokens, self.function.at) + 1
+        if tokens[opening].text != "(":
+            raise _Unknown(f"{self.name}, of which a template is specialised")
         found = []
         for first, last in split_commas(tokens, partner, opening + 1, partner[opening]):
             texts = [token.text for token in tokens[first:last]]

@@ -16,11 +16,12 @@ import re
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from .body import Body, component, declarators, operands, plain, walk
+from .body import Body, component, operands, plain, walk
 from .names import BLOCK, INDEX, THREAD, WIDTH
 from .outline import Function
 from .reasons import Reason, Unclear, check
 from .source import Source
+from .variables import declared
 
 WORDS_OF_NUMBERS = {
     *("const", "int", "unsigned", "signed", "long", "size_t", "ssize_t", "ptrdiff_t"),
@@ -45,7 +46,7 @@ class Guard(NamedTuple):
 
 def _is_number(type_text: str) -> bool:
     words = type_text.split()
-    return bool(words) and set(words) <= WORDS_OF_NUMBERS and words != ["const"]
+    return bool(words) and set(words) <= WORDS_OF_NUMBERS | {"auto"} and words != ["const"]
 
 
 def without_casts(body: Body, node):
@@ -73,17 +74,14 @@ def is_along(body: Body, node, axis: str, value=lambda node: node) -> bool:
     return False
 
 
-class GuardNumber(NamedTuple):
-    type: str
-    along: str  # "x": the index along x. "": nothing of it. "?": anything else
-
-
 class GuardReader:
     """Reads the beginning of a kernel's body."""
 
     def __init__(self, body: Body, function: Function):
         self.body = body
-        self.variables = {p.name: GuardNumber(p.type, "") for p in function.parameters if _is_number(p.type)}
+        self.types = {p.name: p.type for p in function.parameters if _is_number(p.type)}
+        # "x": the index along x. "": nothing of it. "?": anything else.
+        self.along = dict.fromkeys(self.types, "")
 
     def _along(self, node) -> str | None:
         """How an expression depends on the thread's place along x. None: it may be no arithmetic on numbers."""
@@ -92,8 +90,8 @@ class GuardReader:
             return "x"
         if asked := component(body, node):
             return "?" if asked in DEPENDS_ON_X else ""
-        if node.type == "identifier" and (variable := self.variables.get(body.of(node))):
-            return "?" if variable.along else ""
+        if node.type == "identifier" and (along := self.along.get(body.of(node))) is not None:
+            return "?" if along else ""
         if node.type == "number_literal":
             return "" if NUMBER.match(body.of(node)) else None
         left, sign, right = operands(node)
@@ -112,13 +110,14 @@ class GuardReader:
         )
         if not _is_number(kind):
             return False
-        for declarator, name, value in declarators(declaration):
-            if value is None or name.parent != declarator:
+        for declarator in declaration.children_by_field_name("declarator"):
+            variable = declared(self.body, declaration, declarator, kind.split(), self.body.root.end_byte)
+            if variable.value is None or variable.stars != 0:
                 return False
-            word, along = self.body.of(name), self._along(value)
-            if along is None or word in self.variables or word in INDEX:
+            name, along = variable.name, self._along(variable.value)
+            if along is None or name in self.types or name in INDEX:
                 return False
-            self.variables[word] = GuardNumber(kind.replace("const", "").strip(), along)
+            self.types[name], self.along[name] = kind.replace("const", "").strip(), along
         return True
 
     def _terms(self, node, between: str) -> Iterator:
@@ -141,20 +140,20 @@ class GuardReader:
             return False
         index, other = (left, right) if along[1] == "" else (right, left)
         first, moved, number = operands(plain(index))
-        name = self.variables.get(self.body.of(first or plain(index)))
-        if name is None or name.along != "x":
+        name = self.body.of(first or plain(index))
+        if self.along.get(name) != "x":
             return False
         if first is None:
             return True
         # A sum must not overflow, nor be compared as unsigned.
         small = moved in ("+", "-") and SMALL.match(self.body.of(number))
-        return bool(small) and name.type == "int" and all(map(self._is_small, walk(other)))
+        return bool(small) and self.types[name] == "int" and all(map(self._is_small, walk(other)))
 
     def _is_small(self, node) -> bool:
         """Is it an int, or a small number?"""
         text = self.body.of(node)
         if node.type == "identifier":
-            return text in self.variables and self.variables[text].type.replace("const", "").strip() == "int"
+            return self.types.get(text, "").replace("const", "").strip() == "int"
         return bool(node.type != "number_literal" or SMALL.match(text)) and not component(self.body, node)
 
     def guard(self, macros: Collection[str]) -> Guard:

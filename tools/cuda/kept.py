@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from .body import walk
 from .uniform import Uniform
 from .unit_names import NUMBERS
-from .uses import LISTS, Variable
+from .variables import LISTS, Variable
 
 MOST_KEPT = 128  # bytes of a thread, on a stack of 640 KiB
 # What a reference may be bound to: memory, and no value that ends with the phase.

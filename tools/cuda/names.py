@@ -91,7 +91,7 @@ NAMES = (
     Name(
         r"__cluster\w+|__cvta_(?!generic_to_(shared|global)|(shared|global)_to_generic)\w+"
         r"|__is(Local|Constant|GridConstant|ClusterShared|CtaShared)|__mbarrier_\w+"
-        r"|__barrier_sync\w*|__threadfence_cluster|__u128Atomic\w+|__pipeline_arrive_on|__brkpt|__block_size__"
+        r"|__barrier_sync\w*|__threadfence_cluster|__u128Atomic\w+|__pipeline_arrive_on|__block_size__"
         r"|__tile\w*__",
         "what only a GPU has",
         refused=True,

@@ -17,12 +17,13 @@ If anything is unclear, the threads run on fibres.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
 from .body import Body, component, walk
 from .guard import is_along_x
+from .interchange import Interchange, Strided, common_loops
 from .kept import KeptVariables
 from .names import BARRIER, THREAD, WIDTH
 from .outline import Function
@@ -31,7 +32,8 @@ from .source import Source
 from .tokens import LOOP, position_from
 from .uniform import Uniform
 from .unit_names import INTEGERS, UnitNames
-from .uses import LOOPS, Uses, Variable
+from .uses import LOOPS, Uses
+from .variables import Variable
 
 UNCLEAR = {"goto", "decltype", "typeof", "__typeof__", "caffe_t", "caffe_x"}
 JUMPS = {"return_statement", "break_statement", "continue_statement"}
@@ -42,6 +44,7 @@ TYPES = {
     "using_declaration",
     "enum_specifier",
 }
+PLACE = f"{THREAD}, caffe_t, caffe_x"
 SHOWN = f"::{THREAD} = {THREAD}; "
 NO_BRACES = "a statement with a barrier, without braces"
 NO_BARRIER = f" [[maybe_unused]] const auto {BARRIER} = [](int, int) {{}};"
@@ -57,6 +60,7 @@ class Region:
         self.group: int | None = None  # of regions that run warp by warp (warps.py)
         self.before = ""  # what runs once, before it
         self.leaves = False  # threads return there, and others go on
+        self.strided: Strided | None = None  # it is such a loop
         self.given: list = []  # (what is written for each thread at the end, with the text of a node; the node)
 
     @property
@@ -70,8 +74,8 @@ class Phases:
     places = ""  # what else is declared at the body's beginning
     shown = ""  # what a thread does first
 
-    def __init__(self, source: Source, function: Function, names: UnitNames):
-        self.source, self.function = source, function
+    def __init__(self, source: Source, function: Function, names: UnitNames, interchanges: bool = True):
+        self.source, self.function, self.interchanges = source, function, interchanges
         self.body = body = Body(source, function)
         self.of = body.of
         words = body.words
@@ -97,7 +101,10 @@ class Phases:
         self.hoisted: set[int] = set()  # nodes around barriers
         self.has_gone = False  # threads may have returned, while others go on
         self._find_barriers(body.root)
+        if interchanges and self.hoisted:
+            self._find_common_loops(body.root)
         self.uniform = self.find_uniform()
+        self.interchange = Interchange(self.uses, self.uniform, self._value)
 
     def find_uniform(self) -> Uniform:
         self._check(bool(self.hoisted), "no barrier of its own")
@@ -117,6 +124,16 @@ class Phases:
             return
         for child in node.named_children:
             self._find_barriers(child)
+
+    def _find_common_loops(self, compound):
+        for node in common_loops(self.uses, compound, self.hoisted):
+            self.hoisted |= {node.id, node.child_by_field_name("body").id}
+        for child in compound.named_children:
+            if child.id in self.hoisted:
+                self._find_common_loops(child)
+
+    def _strided(self, node, lanes: bool) -> Strided | None:
+        return self.interchange.strided(node, lanes) if self.interchanges and not self.shown else None
 
     def _mark_arms(self, node):
         for child in node.named_children if node.type in ("if_statement", "else_clause") else ():
@@ -154,12 +171,19 @@ class Phases:
         children = compound.named_children
         for i, child in enumerate(children):
             after = follows or not all(self._is_barrier(c) for c in children[i + 1 :])
+            strided = None
             if child.id not in self.hoisted and not self._of_the_block(child):
-                statements.append(child)
-                continue
+                strided = self._strided(child, lanes=False) if self.hoisted else None
+                if strided is None:
+                    statements.append(child)
+                    continue
             if statements:
                 yield from self.region(statements, False)
                 statements = []
+            if strided is not None:
+                region = Region([child], False)
+                region.strided = strided
+                yield region
             if child.id in self.hoisted and not self._is_barrier(child):
                 yield from self._around(child, after)
         if statements:
@@ -218,6 +242,8 @@ class Phases:
             self._check(not hides, f"{one.name} hides another variable", one.start + body.shift)
         regions = list(self._regions(self.body.root, False))
         used, kept = self._place_variables(regions)
+        taken = any(region.strided for region in regions)
+        self._check(not self.has_gone or not taken, "a loop turn by turn, where threads have returned")
         declarations = {v.declaration.id: v.declaration for v in kept.variables}.values()
         # Of those at one offset: what ends goes before what begins.
         edits = [(0, edit) for statement in declarations for edit in kept.declaration(statement)]
@@ -240,12 +266,17 @@ class Phases:
     def _region_edits(
         self, number: int, region: Region, used: list[Variable], kept: KeptVariables
     ) -> Iterator:
+        if region.strided is not None:
+            yield from self._strided_edits(number, region, region.strided, used, kept)
+            return
         at = region.start + self.body.shift
         start, end = self.bounds(region.statements) if region.statements else (at, at)
         structures = kept.structures(number) if region.group is None else ""
         loop = region.loop
         if self.has_gone:
             loop = loop.replace("CAFFE_HOST_EACH", "CAFFE_HOST_EACH_LEFT")
+        elif loop == "CAFFE_HOST_EACH" and self._counts_along_x(number, region, used):
+            loop += "_ALONG"
         opening = f"{structures}{region.before} {loop} {self.shown}{kept.carried_into(number, used)}"
         here = "".join(
             f" (void){v.name};" for v in kept.carried if v.region == number
@@ -260,10 +291,44 @@ class Phases:
             return
         yield 7, (start, start, opening)
         yield 1, (end, end, closing if not region.given else lambda: self._given(region) + closing)
+        yield from self._within(region)
+
+    def _within(self, region: Region) -> Iterator:
+        """Edits of expressions."""
         for node in (n for s in region.statements for n in walk(s) if self._is_along_x(n)):
             first, last = self.body.place(node)
             yield 0, (first, last, "caffe_x" + "\n" * self.source.text.count("\n", first, last))
         yield from self._comparisons(region)
+
+    def _strided_edits(
+        self, number: int, region: Region, strided: Strided, used: list[Variable], kept: KeptVariables
+    ) -> Iterator:
+        """Edits by which a loop's head runs once for a row of threads, or for a warp, and its body turn by turn."""
+        variable, sign, end, head, body = strided
+        (start, last), first = self.bounds(region.statements), self.body.place(body)[0]
+        asked = [v for node in head for v in self.uses.variables(node) if v is not variable]
+        lanes = region.loop != "CAFFE_HOST_EACH"
+        width = 32 if lanes else f"{WIDTH}.x"
+        opening = f"CAFFE_HOST_PLACE {{ {kept.carried_into(number, asked)}"
+        opening = opening if lanes else f"::cuda_host::each_row(blockIdx, {WIDTH}, {opening}"
+        to = " ".join(self._text_with_x(end).split())
+        turn = (
+            f" ::cuda_host::each_turn<{str(sign == '<=').lower()}>({PLACE}, {width}, {variable.name}, {to},"
+        )
+        turn += f" CAFFE_HOST_TURN({variable.name}) {{ {kept.carried_into(number, used)}"
+        yield 7, (start, start, f"{region.before} {opening}")
+        yield 7, (first, first, turn)
+        yield 1, (last, last, f" }}); }}{f'({PLACE})' if lanes else ')'};")
+        yield from self._within(region)
+
+    def _counts_along_x(self, number: int, region: Region, used: list[Variable]) -> bool:
+        """Has the region blockIdx.x * blockDim.x + threadIdx.x as an unsigned number?"""
+        for node in (n for s in region.statements for n in walk(s) if self._is_along_x(n)):
+            begins = node.parent.type == "init_declarator" and self.uses.begun_by(node)
+            if not begins or not begins.is_of({"int"}):
+                return True
+        again = [v for v in used if v.region != number and not v.is_kept and not v.is_of({"int"})]
+        return any(v.value is not None and self._is_along_x(v.value) for v in again)
 
     def _comparisons(self, region: Region) -> Iterator:
         """Edits by which `threadIdx.x < n` and `threadIdx.x >= n` end a loop: unsigned, they are its condition."""
@@ -271,11 +336,9 @@ class Phases:
             left, sign, right = (node.child_by_field_name(field) for field in ("left", "operator", "right"))
             variable = self.uses.variable(left) if left.type == "identifier" else None
             is_int = variable is not None and variable.is_of({"int"})
-            if (
-                sign.type not in ("<", ">=")
-                or is_int
-                or component(self.body, self._value(left)) != f"{THREAD}.x"
-            ):
+            value = self._value(left)
+            counts = component(self.body, value) == f"{THREAD}.x" or self._is_along_x(value)
+            if sign.type not in ("<", ">=") or is_int or not counts:
                 continue
             yield 0, (*[self.body.place(left)[0]] * 2, f"{'!' * (sign.type == '>=')}::cuda_host::below(")
             yield 0, (*self.body.place(sign), ",")
@@ -354,9 +417,17 @@ def phases_of(
         names: those of the file and of its headers.
         shown: functions that the kernel calls ask for the thread.
     """
-    try:
-        phases = Phases(source, function, names)
-        phases.shown = SHOWN if shown else ""
-        return phases.edits()
-    except Unclear as unclear:
-        return unclear.reason(source, function)
+    return tried(source, function, lambda interchanges: Phases(source, function, names, interchanges), shown)
+
+
+def tried(source: Source, function: Function, made: Callable[[bool], Phases], shown: bool) -> Any:
+    """The edits of what is made with loops turn by turn, or without; or why there are none."""
+    reason: Any = None
+    for interchanges in (True, False):
+        try:
+            phases = made(interchanges)
+            phases.shown = SHOWN if shown else ""
+            return phases.edits()
+        except Unclear as unclear:
+            reason = unclear.reason(source, function)
+    return reason

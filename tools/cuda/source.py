@@ -183,12 +183,6 @@ class Source(Outline):
                 yield self.problem(
                     token.start, f"{text}write the kernel as a plain function at namespace scope"
                 )
-        for token in (token for macro in self.macros for token in macro_body(macro)):
-            if token.text == "__global__" and token.kind == "name":
-                text = (
-                    "__global__ inside a macro; write the kernel outside (a template can replace the macro)"
-                )
-                yield self.problem(token.start, text)
 
     def _bad_kernels(self) -> Iterator[RewriteProblem]:
         """Every known kernel that cannot be built."""

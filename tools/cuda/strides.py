@@ -24,7 +24,8 @@ from .source import Source
 from .tokens import LOOP, position_from
 from .uniform import Uniform
 from .unit_names import INTEGERS, UnitNames
-from .uses import LOOPS, Uses, Variable
+from .uses import LOOPS, Uses
+from .variables import Variable
 
 PURE = re.compile(r"(__ldg|min|max|abs|fabs|sqrt|exp|log|static_cast|reinterpret_cast)[fl]?\Z")
 UNCLEAR = {"goto", "decltype", "typeof", "printf", "__shared__", "caffe_range", "caffe_end_x", "caffe_end_y"}

@@ -15,6 +15,7 @@ These are rewritten:
     int i = x;                     int i = ::cuda_host::gpu_into<int> = x;
     x << n                         x << ::cuda_host::gpu_shift << n
     __device__ float2 f(float2 x)  __device__ __attribute__((always_inline)) float2 f(float2 x), for the race finder
+    #define UNROLL #pragma unroll  #define UNROLL _Pragma("unroll")
     while (*flag == 0);            while (::cuda_host::may_wait() && ...);, if flag is volatile
     #include "beside.cuh"          is rewritten as well, into the same place relative to the output
 
@@ -62,6 +63,7 @@ NO_HOST_MEANING = {
 }
 
 ONLY_ON_A_GPU = "this branch has what only a GPU runs, and there is no #else"
+KERNEL_IN_MACRO = "__global__ inside a macro; write the kernel outside (a template can replace the macro)"
 NOTHING_LEFT = f"on a new GPU (__CUDA_ARCH__ {NEWEST}) this leaves nothing of the kernel"
 # What nvcc's words mean in a macro, which device code expands.
 IN_MACROS = Choice({"__CUDACC__": 1, "__NVCC__": 1, ARCH: 1}, NEWEST)
@@ -130,6 +132,7 @@ class HostRewriter(Rewriter):
                 self.edit(first.start, last.end, value)
             for edit in of_macro(macro, unit.types):
                 self.edit(*edit)
+            self._macro(unit, macro)
         for condition in source.lexed.conditions:
             self._condition(condition)
         self._refuse_headers()
@@ -335,6 +338,19 @@ class HostRewriter(Rewriter):
                 self.gpu_only(token, NO_HOST_MEANING["fetch"])
             elif GPU_ONLY.fullmatch(word) and not any(f.name == word for f in self.source.functions):
                 self.gpu_only(token, NO_HOST_MEANING["gpu"].format(word))
+
+    def _macro(self, unit: Unit, macro: Directive):
+        """Edit what g++ does not take of a macro, and refuse kernels that are made by one."""
+        body = macro_body(macro)
+        if [token.text for token in body[:2]] == ["#", "pragma"] and len(body) + 1 == len(macro.tokens):
+            pragma = " ".join(token.text for token in body[2:])
+            lines = "\\\n" * self.text.count("\n", body[0].start, body[-1].end)
+            self.edit(body[0].start, body[-1].end, f'_Pragma("{quoted(pragma)}"){lines}')
+        for token in (token for token in body if token.text == "__global__" and token.kind == "name"):
+            if unit.names_macro(macro.tokens[0].text):
+                self.refuse(token.start, KERNEL_IN_MACRO)
+            # A use that nobody sees here, as by ##, is an error of the compiler.
+            self.edit(token.start, token.end, "__global___inside_a_macro")
 
     def _in_host_code(self, place: int) -> bool:
         """Is it in a function that no kernel calls? A class or a constant is of both."""

@@ -14,7 +14,8 @@ from .body import component, operands, walk
 from .guard import is_along, without_casts
 from .names import INDEX, THREAD, WARP_SIZE, WIDTH
 from .unit_names import CASTS, INTEGERS
-from .uses import LISTS, Uses, Variable
+from .uses import Uses
+from .variables import LISTS, Variable
 
 OPERATIONS = {"binary_expression", "unary_expression", "parenthesized_expression", "conditional_expression"}
 OPERATIONS |= {"condition_clause"}

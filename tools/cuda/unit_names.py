@@ -10,14 +10,15 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from .guard import WORDS_OF_NUMBERS
+from .names import ATOMIC
 from .outline import Function
 from .source import Source
 from .tokens import position_from
+from .variables import QUALIFIERS
 
 INTEGERS = WORDS_OF_NUMBERS | {"bool", "char", "short", "constexpr"}
 INTEGERS |= {"int8_t", "uint8_t", "int16_t", "uint16_t", "uint", "uchar", "ushort"}
 NUMBERS = INTEGERS | {"float", "double"}
-QUALIFIERS = {"const", "constexpr", "__restrict__", "__restrict", "typename", "inline", "static"}
 HALVES = {"half", "__half", "nv_bfloat16", "__nv_bfloat16"}
 VECTORS = {
     *(f"{name}{n}" for name in ("char", "uchar", "short", "ushort", "int", "uint") for n in (1, 2, 3, 4)),
@@ -29,6 +30,7 @@ BY_VALUE = re.compile(
     r"(__\w+|atomic\w+|make_\w+|(min|max|abs|fma|fabs|sqrt|rsqrt|cbrt|exp|exp2|expm1|log|log2|log10|log1p|pow|sin|cos|tan"
     r"|tanh|erf|floor|ceil|round|rint|trunc|fmin|fmax|fmod|isnan|isinf|isfinite|ldexp|copysign|printf|assert)[fl]?)\Z"
 )
+TELLS = {"printf", "assert", "asm", "__asm__", "__asm", "volatile", "__trap", "clock", "clock64"}
 CASTS = {"static_cast", "reinterpret_cast", "const_cast"}
 OPERATORS = re.compile(r"[-+*/%^&|~!=<>,\[(]+|new|delete")
 STATEMENTS = {
@@ -55,8 +57,8 @@ def type_words(text: str) -> list[str]:
 class UnitNames:
     """The names of a source file and of the headers that are read with it."""
 
-    def __init__(self, sources: list[Source], macros: dict[str, list]):
-        self.macros = macros
+    def __init__(self, sources: list[Source], macros: dict[str, list], words: dict[str, set[str]]):
+        self.macros, self._words = macros, words  # those of each function, class and macro
         functions = [function for source in sources for function in source.functions]
         self.functions = {function.name for function in functions}
         self.classes = {name for source in sources for name in source.classes}
@@ -118,6 +120,18 @@ class UnitNames:
         if name in self.functions or name in self.classes:
             return name in self._by_value and name not in self.classes
         return name not in self.macros and bool(BY_VALUE.match(name))
+
+    def tells(self, name: str) -> bool:
+        """May it say, or what it names, in which order threads come?"""
+        seen, waiting = {name}, [name]
+        while waiting:
+            word = waiting.pop()
+            if word in TELLS or (ATOMIC.fullmatch(word) and word not in self.functions):
+                return True
+            new = self._words.get(word, set()) - seen
+            seen |= new
+            waiting += new
+        return False
 
     def is_constant(self, name: str) -> bool:
         """Is it a whole number that never changes, and nothing else?"""

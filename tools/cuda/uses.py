@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from .body import Body, walk
 from .outline import Function
 from .reasons import Unclear
-from .unit_names import CASTS, INTEGERS, NUMBERS, QUALIFIERS, UnitNames, words_of_macros
+from .unit_names import CASTS, INTEGERS, NUMBERS, UnitNames, words_of_macros
+from .variables import QUALIFIERS, Variable, declared, meant
 
 LOOPS = {"for_statement", "while_statement", "do_statement", "for_range_loop"}
 SCOPES = {"compound_statement", *LOOPS, "if_statement", "switch_statement"}
@@ -26,7 +26,6 @@ UNCLEAR_NODES |= {
     "try_statement",
 }
 UNCLEAR_NODES |= {"struct_specifier", "class_specifier", "union_specifier", "co_await_expression"}
-LISTS = {"argument_list", "initializer_list"}
 READS = {
     "condition_clause",
     "unary_expression",
@@ -45,36 +44,6 @@ PLACES = {
 }
 PLACES |= {"conditional_expression", "cast_expression", "call_expression", "comma_expression"}
 ACCESSOR = re.compile(r"\w*Accessor\w*")
-
-
-class Variable:
-    """A variable of a function's body, or a parameter."""
-
-    def __init__(self, name: str, words: list[str], start: int, end: int):
-        self.name, self.words = name, words  # of its type
-        self.start, self.end = start, end  # where it is known
-        self.stars: int | None = 0  # of a pointer; None of an array, a reference, a pointer to an array
-        self.value = None  # the node by which it is initialised
-        self.declarator: Any = None  # without the value
-        self.statement = None  # the declaration
-        self.region: int | None = None  # where a thread's own variable is declared
-        self.changes: list = []  # nodes that change it; None: a use that is no known read
-        self.is_of_warp = False  # declared where only the lanes of a warp are together
-        self.is_uniform = self.is_kept = self.is_constant = self.is_array = self.is_shared = False
-
-    @property
-    def declaration(self):
-        """The statement of a thread's own variable, which has one."""
-        assert self.statement is not None
-        return self.statement
-
-    @property
-    def is_auto(self) -> bool:
-        return "auto" in self.words and self.stars == 0
-
-    def is_of(self, words: set[str]) -> bool:
-        """Is it a number of such a type, or a pointer?"""
-        return self.stars is not None and (self.stars > 0 or set(self.words) - QUALIFIERS <= words)
 
 
 class Uses:
@@ -107,9 +76,11 @@ class Uses:
 
     def variable(self, node) -> Variable | None:
         """The variable that an identifier names."""
-        name, at = self.of(node), node.start_byte
-        found = [v for v in self.scopes if v.name == name and v.start <= at < v.end]
-        return max(found, key=lambda v: v.start, default=None)
+        return meant(self.scopes, self.of(node), node.start_byte)
+
+    def begun_by(self, value) -> Variable | None:
+        """The variable whose first value a node is."""
+        return next((v for v in self.scopes if v.value == value), None)
 
     def variables(self, node) -> list[Variable]:
         """The variables that a part of the body names, maybe in a macro's text."""
@@ -172,32 +143,7 @@ class Uses:
         if "static" in words and "__shared__" not in words:
             raise self.unclear("a static variable", node)
         for declarator in declarators:
-            self.scopes.append(self._declared(node, declarator, words, end))
-
-    def _declared(self, node, declarator, words: list[str], end: int) -> Variable:
-        inner, stars, known = declarator, 0, True
-        while inner.type != "identifier":
-            known = known and inner.type in ("init_declarator", "pointer_declarator")
-            stars += inner.type == "pointer_declarator"
-            known = known and not any(c.type == "type_qualifier" for c in inner.named_children)
-            below = inner.child_by_field_name("declarator") or next(iter(inner.named_children), None)
-            if below is None:
-                raise self.unclear("a declaration of another form", node)
-            inner = below
-        one = Variable(self.of(inner), words, inner.start_byte, end)
-        one.statement = node
-        is_init = declarator.type == "init_declarator"
-        one.value = declarator.child_by_field_name("value") if is_init else None
-        one.declarator = declarator.child_by_field_name("declarator") if is_init else declarator
-        known = known and node.type == "declaration" and (one.value is None or one.value.type not in LISTS)
-        one.stars = stars if known else None
-        one.is_array = inner.parent.type == "array_declarator"
-        if "constexpr" in words:
-            one.is_constant, one.statement = True, None
-        if "__shared__" in words:
-            one.is_shared, one.stars, one.statement = one.is_array, None, None
-            one.is_array = False
-        return one
+            self.scopes.append(declared(self.body, node, declarator, words, end))
 
     def _use(self, node, variable: Variable) -> list:
         """What may change a variable where it, or a part of it, is used: [] of a known read, else a node, or None."""

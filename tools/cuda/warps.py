@@ -18,8 +18,8 @@ from .body import walk
 from .kept import KeptVariables
 from .names import ALL, IN_WARPS, MERGE, SHUFFLES, VOTES, WARP_BARRIER, WARP_SIZE
 from .outline import Function
-from .phases import JUMPS, SHOWN, TYPES, Phases, Region
-from .reasons import Reason, Unclear
+from .phases import JUMPS, TYPES, Phases, Region, tried
+from .reasons import Reason
 from .source import Source
 from .tokens import position_from
 from .uniform import Uniform
@@ -45,7 +45,12 @@ class Warps(Phases):
     """A kernel's text, as phases of its blocks and of their warps."""
 
     def __init__(
-        self, source: Source, function: Function, names: UnitNames, render: Callable[[int, int], str]
+        self,
+        source: Source,
+        function: Function,
+        names: UnitNames,
+        render: Callable[[int, int], str],
+        interchanges: bool = True,
     ):
         self.in_warp: set[int] = set()  # nodes around meetings
         self.meetings: dict[int, list] = {}  # those of a statement, or of a condition, by its id
@@ -62,7 +67,7 @@ class Warps(Phases):
         self.before: list[tuple[Any, str]] = []  # the same, before a statement of the warp
         self.late: list[tuple[int, int, str]] = []  # edits that go behind all others at their offset
         self.render_text = render
-        super().__init__(source, function, names)
+        super().__init__(source, function, names, interchanges)
 
     def render(self, start: int, end: int) -> str:
         return self.render_text(start, end)
@@ -187,6 +192,13 @@ class Warps(Phases):
                     beside = []
                 if inner:
                     yield from self._around_warp(one, last, in_loop)
+            elif (strided := self._strided(one, lanes=True)) is not None:
+                if beside:
+                    yield self._lane_region(beside, False)
+                    beside = []
+                region = self._lane_region([one], False)
+                region.strided = strided
+                yield region
             else:
                 beside.append(one)
         if beside:
@@ -487,9 +499,12 @@ def warps_of(
         render: gives a part of the text, with all edits.
         shown: functions that the kernel calls ask for the thread.
     """
-    try:
-        warps = Warps(source, function, names, render)
-        warps.shown = SHOWN if shown else ""
-        return warps.edits(), warps.late
-    except Unclear as unclear:
-        return unclear.reason(source, function)
+    late: list = []
+
+    def made(interchanges: bool) -> Warps:
+        warps = Warps(source, function, names, render, interchanges)
+        late[:] = [warps.late]
+        return warps
+
+    found = tried(source, function, made, shown)
+    return found if isinstance(found, Reason) else (found, late[0])

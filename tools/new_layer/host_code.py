@@ -19,6 +19,7 @@ from ..cuda.launches import Launch, parse
 from ..cuda.outline import Function
 from ..cuda.source import Source
 from ..cuda.tokens import macro_body, mask, position_from, tidy
+from ..cuda.variables import Variable, meant
 
 WHOLE_WORDS = {"int", "unsigned", "long", "short", "size_t", "int32_t", "int64_t", "uint32_t", "uint64_t"}
 # Names in a launch's expression that mean the same in a launcher.
@@ -116,14 +117,11 @@ class HostCode:
         if not self.clear:
             return None
         at = self.launch.start - self._around.head
-        seen = [(node, scope) for node, scope in self._declarations if _name_of(node) == name]
-        visible = [
-            node for node, scope in seen if node.start_byte < at and scope.start_byte <= at < scope.end_byte
-        ]
-        if not visible:
+        seen = [variable for variable in self._variables if variable.name == name]
+        found = meant(seen, name, at)
+        if found is None:
             return None
-        declarator = max(visible, key=lambda node: node.start_byte)
-        holder = _holder(declarator)
+        declarator, holder = found.declarator, found.declaration
         kind = _type(holder)
         value = declarator.child_by_field_name("value") if declarator.type == "init_declarator" else None
         text = _text(value) if value is not None else ""
@@ -145,8 +143,7 @@ class HostCode:
         )
 
     @cached_property
-    def _declarations(self) -> list:
-        """(declarator, scope) of each variable."""
+    def _variables(self) -> list[Variable]:
         found = []
 
         def visit(node, scope):
@@ -156,7 +153,10 @@ class HostCode:
                 "declaration",
                 "for_range_loop",
             ):
-                found.extend((d, scope) for d in node.children_by_field_name("declarator"))
+                for declarator in node.children_by_field_name("declarator"):
+                    one = Variable(_name_of(declarator), [], declarator.start_byte, scope.end_byte)
+                    one.declarator, one.statement = declarator, node
+                    found.append(one)
             inner = node.type in (
                 "compound_statement", "for_statement", "for_range_loop", "lambda_expression", "function_definition",
                 "if_statement", "while_statement", "switch_statement",
@@ -172,7 +172,7 @@ class HostCode:
     @cached_property
     def twice(self) -> set[str]:
         """Names that the function declares more than once."""
-        names = [_name_of(node) for node, _ in self._declarations] if self.clear else []
+        names = [variable.name for variable in self._variables] if self.clear else []
         return {name for name in names if names.count(name) > 1}
 
     def _changes(self, name: str) -> bool:

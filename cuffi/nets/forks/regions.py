@@ -70,9 +70,12 @@ class ROIPooling(ForkLayer):
         if x.is_cuda and not torch.compiler.is_compiling() and (roi_pool := _of_torchvision()):
             # roi_pool reads the item that a region names, whatever it is. A wrong one becomes a limit.
             limits = _limits_of_items(len(x), regions.dtype, regions.device)
-            regions = regions.clamp(*limits.rows)
+            given, regions = regions, regions.clamp(*limits.rows)
             what = f"the item of a region is not one of {len(x)}"
-            self.check_values_later(regions[:, 0], limits.low, limits.high, what)
+            if torch.cuda.is_current_stream_capturing():
+                self.check_rows_in_graph(given[:, 0] == regions[:, 0], what)  # three kernels
+            else:
+                self.check_values_later(regions[:, 0], limits.low, limits.high, what)
             wide = torch.promote_types(x.dtype, regions.dtype)
             return roi_pool(x.to(wide), regions.to(wide), self.scale, *self.pooled)[0].to(x.dtype)
         return self.by_bags(x, regions)

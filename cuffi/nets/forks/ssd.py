@@ -67,19 +67,28 @@ class _Scaled(torch.autograd.Function):
     def forward(ctx, x, inverse, scale, axes):
         ctx.save_for_backward(x, inverse, scale)
         ctx.axes = axes
-        return (x * inverse).to(x.dtype) * scale
+        return _product(x, inverse, x.dtype) * scale
 
     @staticmethod
     def backward(ctx, *gradients):
         (gradient,), (x, inverse, scale) = gradients, ctx.saved_tensors
         unit = x * inverse
         of_x = of_scale = None
+        product = unit * gradient
         if ctx.needs_input_grad[0]:
-            along = (unit * gradient).sum(ctx.axes, keepdim=True)
-            of_x = ((gradient - unit * along) * (inverse * scale)).to(x.dtype)
+            along = product.sum(ctx.axes, keepdim=True)
+            of_x = _product(gradient - unit * along, inverse * scale, x.dtype)
         if ctx.needs_input_grad[2]:
-            of_scale = (unit * gradient).sum_to_size(scale.shape).to(scale.dtype)
+            of_scale = product.sum_to_size(scale.shape).to(scale.dtype)
         return of_x, None, of_scale, None
+
+
+def _product(x: Tensor, factor: Tensor, dtype: torch.dtype) -> Tensor:
+    """x * factor in another dtype. On a GPU one kernel rounds, too, where nobody asks for its derivative."""
+    by_torch = not x.is_cuda or torch.compiler.is_compiling() or torch.is_grad_enabled()
+    if by_torch or dtype == torch.promote_types(x.dtype, factor.dtype):
+        return (x * factor).to(dtype)
+    return torch.mul(x, factor, out=torch.empty_like(x, dtype=dtype))
 
 
 # ------------------------------------------------------------------------------------------------ Permute

@@ -118,16 +118,22 @@ class StockLayer(nn.Module):
         torch's assertion on the device, which waits for nothing: a RuntimeError, on a GPU that of CUDA.
         """
         if _is_in_graph(wrong):
-            torch._assert_async(~wrong.any(), f"{self.layer_name}: {what}")
+            self.check_rows_in_graph(~wrong, what)
         else:
             self.check(not bool(wrong.any()), what)
+
+    def check_rows_in_graph(self, right: torch.Tensor, what: str) -> None:
+        """torch's assertion on the device that all rows are right."""
+        torch._assert_async(right.all(), f"{self.layer_name}: {what}")
 
     def check_values_later(self, values: torch.Tensor, above: float, below: float, what: str) -> None:
         """As check_rows of values [n] that are not between these numbers, but a call on a GPU waits for no answer.
 
         A later call raises the error (_late_checks.py). What the layer computes must be safe with wrong values, too.
         """
-        if values.is_cuda and not _is_in_graph(values):
+        if _is_in_graph(values):
+            self.check_rows_in_graph((values > above) & (values < below), what)
+        elif values.is_cuda:
             refuse_later(values, above, below, f"{self.layer_name}: {what}")
         else:
             self.check_rows(~((values > above) & (values < below)), what)

@@ -42,7 +42,7 @@ def live(text: str) -> str:
         (DEVICE, f"#if __CUDA_ARCH__ >= 800\na; {PTX}\n#elif __CUDA_ARCH__ >= 700\nb;\n#else\nc;\n#endif", "b"),
         (DEVICE, f"#ifdef __CUDA_ARCH__\na; {PTX}\n#else\nb;\n#endif", "b"),
         (DEVICE, f"#if __CUDA_ARCH__\na;\n#ifdef __CUDA_ARCH__\n{PTX}\n#else\nb;\n#endif\n#else\nc;\n#endif", "ab"),
-        (FILE, "#ifdef __CUDACC__\n#include <cublas_v2.h>\n#else\nint b;\n#endif", "b"),
+        (FILE, "#ifdef __CUDACC__\n#include <cudnn.h>\n#else\nint b;\n#endif", "b"),
         (FILE, "#ifdef __CUDACC__\ntexture<float> a;\n#endif", ""),
         # a macro that says where code runs
         (FILE, "#define HD __device__\nHD int f() {\n#ifdef __CUDA_ARCH__\na;\n#else\nb;\n#endif\n}", "fa"),

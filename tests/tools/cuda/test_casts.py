@@ -30,6 +30,8 @@ from tools.cuda.source import Source
         ),
         ("p = reinterpret_cast<float4*>(q) + (int**)r;", "p = pointer<float4*>(q) + (int**)r;"),
         ("x = static_cast<int>(y) + static_cast<int*>(z)[0];", "x = to<int>(y) + static_cast<int*>(z)[0];"),
+        ("x = static_cast<Foo&&>(y) z (u)(w);", "x = static_cast<Foo&&>(y) z (u)(w);"),
+        ("x = y > (int)z;", "x = y > (int)(As<int>)z;"),
         ("x = (int)3 + int(4) + (double)y;", "x = (int)3 + int(4) + (double)y;"),
         ("for (int i = 0; i < n; ++i) g(int64_t(i));", "for (int i = 0; i < n; ++i) g(to<int64_t>(i));"),
         (

@@ -23,6 +23,7 @@ from support.hard_numbers import (
 
 from cuffi import load_inline
 from tools.cuda import rewrite as cuda_rewrite
+from tools.cuda.analysis import Unit
 from tools.cuda.to_host import HostRewriter
 
 KERNEL = """
@@ -153,3 +154,32 @@ def test_an_operator_of_types_is_no_call(tmp_path, word):
     (tmp_path / "k.cu").write_text(f"__global__ void k(int* x, int j, int n) {{\n{line}\n}}\n")
     texts, problems, _ = cuda_rewrite.rewrite(str(tmp_path / "k.cu"), HostRewriter, "tool", "")
     assert not problems and texts[""].count(f"{word}(uint32_t)") == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("auto [a, b] = r;", "auto [a, b] = r;"),  # no index, though operator[] takes integers
+        ("const auto [a, b] = r;", "const auto [a, b] = r;"),
+        ("r[x] = 1;", "r[::cuda_host::gpu_whole = x]"),
+        ("r.of()(x);", "gpu_takes<decltype(r . of ( )), 0>> = x);"),  # the object is part of what is called
+        ("r.in()->of()(x);", "gpu_takes<decltype(r . in ( ) -> of ( )), 0>> = x);"),
+        ("To<int>()(x);", "gpu_takes<decltype(To < int > ( )), 0>> = x);"),
+        ("Mine m(x);", "struct Mine : Row { using Base = Row; typedef Row Old;"),
+    ],
+)
+def test_what_is_no_index_or_no_whole_callee(line, told):
+    """Forms of CuTe's headers, which did not compile."""
+    text = (
+        "template <typename T> struct To { __device__ int operator()(T n) const { return n; } };\n"
+        "struct Row { int a, b; __device__ int& operator[](int i); __device__ To<int> of(); __device__ Row* in(); };\n"
+        "struct Mine : Row { using Base = Row; typedef Row Old; int n;\n"
+        "  __device__ Mine(float x) : Base(float(x)), n(x) {} };\n"
+        f"__global__ void k(Row r, float x) {{ {line} }}\n"
+    )
+    unit = Unit(text, "x.cu")
+    rewritten = HostRewriter(unit, unit.main).rewritten()
+    assert told in rewritten
+    assert (
+        ": Base(float(x)), n(::cuda_host::gpu_into<::cuda_host::gpu_plain<decltype(n)>> = x) {}" in rewritten
+    )

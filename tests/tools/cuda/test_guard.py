@@ -30,6 +30,8 @@ GUARDS = {
     INDEX + "if (i + 1 < n) y[i] = x[i];": True,
     INDEX + "const int k = n / 2; if (i < k * 3) y[i] = x[i];": True,
     "size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; if (i < m) y[i] = x[i];": True,
+    "const auto i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i];": True,
+    "auto i = threadIdx.x; auto k = x[i]; if (k < n) y[i] = 1;": False,
     PLANE + "if (c >= n || r >= m) return; y[c + r * n] = 1;": True,
     PLANE + "if (c < n && r < m && (n > 3)) y[c + r * n] = 1;": True,
     "if (n > 0) y[0] = x[0];": True,
@@ -106,6 +108,8 @@ def test_counts_along_x(body):
         (INDEX + "y[i] = of_the_block();", False),
         (INDEX + "y[i] = A_BLOCK;", False),
         (INDEX + "atomicAdd(y, 1.f);", False),
+        (INDEX + "const int no_atomic = 2; y[i] = no_atomic;", True),
+        (INDEX + "int my_atomic = 2; my_atomic(y);", False),
         (INDEX + "__shared__ int k; k = 1; y[i] = k;", False),
     ],
 )

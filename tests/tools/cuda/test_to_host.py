@@ -102,3 +102,29 @@ def test_what_the_race_finder_watches(tmp_path):
 def test_branches_that_the_host_sees(condition, live):
     lexed = cuda_lexer.Lexed(f"#{condition}\na\n#else\nb\n#endif\n")
     assert "".join(token.text for token in lexed.tokens) == live
+
+
+def test_a_pragma_in_a_macro(tmp_path):
+    """nvcc's compiler sees it behind the preprocessor. g++ would say: stray '#'."""
+    text = "#define UNROLL #pragma unroll\n#define FEW #pragma \\\n  unroll 4\n#define TEXT(pragma) #pragma\n"
+    text += "__global__ void k(float* y) {\n  UNROLL\n  for (int i = 0; i < 4; ++i) y[i] = i;\n}\n"
+    (tmp_path / "x.cu").write_text(text)
+    texts, problems, _ = rewrite(str(tmp_path / "x.cu"))
+    lines = texts[""].partition("#line 1")[2].splitlines()
+    assert not problems and lines[1:5] == [
+        '#define UNROLL _Pragma("unroll")', '#define FEW _Pragma("unroll 4")\\', "", "#define TEXT(pragma) #pragma"
+    ]  # fmt: skip
+
+
+def test_a_kernel_by_a_macro_is_refused_where_it_is_used(tmp_path):
+    """CUTLASS's headers define such a macro; most files use it not. By ## it is an error of the compiler's."""
+    header = tmp_path / "words.cuh"
+    header.write_text("#pragma once\n#define GLOBAL __global__ static\n")
+    for kernel, refused in (
+        ("__global__ void k(float* y) { *y = 1; }", False),
+        ("GLOBAL void k(float* y) {}", True),
+    ):
+        (tmp_path / "x.cu").write_text(f'#include "words.cuh"\n{kernel}\n')
+        texts, problems, _ = rewrite(str(tmp_path / "x.cu"))
+        assert [(p.path, p.line) for p in problems] == [(str(header), 2)] * refused
+        assert refused or "#define GLOBAL __global___inside_a_macro static\n" in texts["words.cuh"]

@@ -26,6 +26,8 @@ __device__ float block_sum(float v) {
 }
 __device__ float early(float v) { if (v > 0) return v; return warp_sum(v); }
 __device__ float again(float v) { v = __shfl_xor_sync(FULL, v, 1); return v > 0 ? again(v) : v; }
+template <typename T> __device__ T special(T v) { return v + __shfl_xor_sync(FULL, v, 1); }
+template <> __device__ float special<float>(float v) { return v - __shfl_xor_sync(FULL, v, 1); }
 __device__ int own_index() { return threadIdx.x; }
 """
 KERNEL = "__global__ void k(float* y, const float* x, int n, int rows) { %s }"
@@ -73,6 +75,7 @@ WARPS = {
     S + "float a = __shfl_xor_sync(FULL, v, 1), b = __shfl_xor_sync(FULL, a, 1); v = b;" + E: False,
     S + "v = early(v);" + E: False,
     S + "v = again(v);" + E: False,
+    S + "v = special(v);" + E: False,
     S + "auto f = [&] { v = warp_sum(v); }; f();" + E: False,
     S + "v = __shfl_xor_sync(FULL, v, 1); while (n) { __threadfence(); n = y[0]; }" + E: False,
     S + "v += 1;" + E: False,

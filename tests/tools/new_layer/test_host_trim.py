@@ -148,6 +148,10 @@ def test_what_the_linker_says_of_an_object_of_nvcc(tmp_path):
     line = "tmpxft_1-6_k.cudafe1.cpp:(.text+0x251): warning: undefined reference to `one::{}(float)'"
     said, left = trimmed(tmp_path, text + MADE, line.format("other"))
     assert {what.split(" ")[0] for what in said} == {"g", "other"} and KERNEL in left
+    said, left = trimmed(
+        tmp_path, "int h() { return one::cublasCreate(1); }\n" + KERNEL + MADE, line.format("cublasCreate_v2")
+    )
+    assert [what.split(" ")[0] for what in said] == ["h"] and KERNEL in left  # a macro of the header names it
     with pytest.raises(Stays):
         trimmed(tmp_path, text + MADE, line.format("unknown"))
     with pytest.raises(Stays):  # device code has it
