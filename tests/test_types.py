@@ -162,9 +162,10 @@ def as_installed(place: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["ty", "mypy", "pyright"])
 def test_right_files_pass_and_wrong_lines_are_told(tmp_path, name):
-    (tmp_path / "right.py").write_text(RIGHT)
-    (tmp_path / "too.py").write_text(RIGHT_TOO)
-    (tmp_path / "wrong.py").write_text(WRONG)
-    found = checked(name, tmp_path, as_installed(tmp_path / "site"))
+    files = tmp_path / "files"
+    files.mkdir()
+    for file, text in (("right", RIGHT), ("too", RIGHT_TOO), ("wrong", WRONG)):
+        (files / f"{file}.py").write_text(text)
+    found = checked(name, files, as_installed(tmp_path / "site"))
     wrong = {n for n, line in enumerate(WRONG.splitlines(), 1) if re.search(r"# \d$", line)}
     assert len(wrong) == 6 and found == {"right.py": set(), "too.py": set(), "wrong.py": wrong}

@@ -172,7 +172,7 @@ def _named(path: str) -> Generator[None]:
             folder = os.path.dirname(path)
             no_folder = error.errno == errno.ENOENT and folder and not os.path.isdir(folder)
             raise OSError(
-                error.errno, f"there is no folder {folder!r}" if no_folder else error.strerror, path
+                error.errno, f"there is no folder {folder!r}: make it" if no_folder else error.strerror, path
             ) from None
         raise
 

@@ -459,6 +459,8 @@ class Net:
             with torch.inference_mode():
                 found = self._loaded().values_of(values, moved)
         except CaffeError as error:
+            if not inputs and self._loaded().phase.graph.inputs:
+                error = type(error)(f"{error}. net.setInput(blob) gives an input")
             raise wrong(error) from None
         self._time = time.perf_counter() - began
         return found

@@ -172,7 +172,8 @@ class StockLayer(nn.Module):
 
     def axis(self, axis: int, dims: int) -> int:
         """Caffe's CanonicalAxisIndex."""
-        self.check(-dims <= axis < dims, f"axis {axis} out of range for a bottom of {dims} axes")
+        axes = f"{dims} axes, which are 0 to {dims - 1}, or from the end -1 to {-dims}"
+        self.check(-dims <= axis < dims, f"axis {axis} out of range for a bottom of {axes}")
         return axis + dims if axis < 0 else axis
 
     def extra_repr(self) -> str:

@@ -190,7 +190,7 @@ def test_weights_of_another_net_are_refused(files, tmp_path):
 
 def test_without_an_input_the_input_is_named(files):
     net = dnn.readNetFromCaffe(*files)
-    with pytest.raises(Exception, match="input 'data' is missing"):
+    with pytest.raises(Exception, match=r"input 'data' is missing.*net\.setInput\(blob\) gives an input"):
         net.forward()
 
 

@@ -210,6 +210,21 @@ def test_the_same_content_is_not_made_again(layers):
     assert stale(layers) == set()
 
 
+FUTURE = 4_000_000_000  # in 2096
+
+
+@pytest.mark.parametrize("who", ["sources", "targets", "all"])
+def test_a_clock_that_jumped(layers, who):
+    """Sources or targets from the future: the same content is not made again, another one is."""
+    for path in layers.rglob("*.*"):
+        is_target = "build" in path.parts or path.suffix == ".so"
+        if not path.is_symlink() and who in ("all", "targets" if is_target else "sources"):
+            os.utime(path, (FUTURE, FUTURE))
+    assert stale(layers) == set()
+    in_place(layers / "one" / "one.cu", "one = 1", "one = 2")
+    assert stale(layers) >= ONE
+
+
 def test_what_changes_while_it_is_compiled(layers):
     """A compiler may have read it before or after. So it counts as changed, once."""
     job = job_of(layers)
