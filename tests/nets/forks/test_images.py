@@ -235,7 +235,7 @@ def test_depooling_to_a_fixed_place(fix, at):
     assert gradients_are_right(net, x)
     with pytest.raises(CaffeValueError, match="only MAX, SWITCH and FIX are known, not SOFT_SWITCH"):
         one_layer('type: "Depooling" pooling_param { pool: SOFT_SWITCH kernel_size: 2 }', x.shape)
-    with pytest.raises(CaffeValueError, match="no value named SWITCH"):  # Caffe's own Pooling has none
+    with pytest.raises(CaffeValueError, match="there is no SWITCH"):  # Caffe's own Pooling has none
         one_layer('type: "Pooling" pooling_param { pool: SWITCH kernel_size: 2 }', x.shape)
 
 

@@ -91,8 +91,12 @@ def test_a_captured_graph_asserts_on_the_device(monkeypatch):
         def any(self):
             return torch.tensor(True)
 
+        def __invert__(self):
+            return torch.tensor([True, False])
+
     class Layer:
         layer_name, check = "l", StockLayer.check
+        check_rows_in_graph = StockLayer.check_rows_in_graph
 
     monkeypatch.setattr(torch, "_assert_async", lambda right, words: asserted.append((bool(right), words)))
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)

@@ -158,7 +158,7 @@ def test_rules(rule, levels):
     "rule, said",
     [
         ("include { phase: TEST } exclude { phase: TRAIN }", "layer 'c' has both include and exclude"),
-        ("include { phase: BOTH }", "phase: Enum type .* no value named BOTH"),
+        ("include { phase: BOTH }", "phase: there is no BOTH. There are: TRAIN, TEST"),
         ("exclude { phase: 2 }", "phase: Enum type .* no value with number 2"),
         ("include { min_level: x }", "min_level: Couldn't parse integer: x"),
         ("exclude { max_level: 1.5 }", "max_level: Couldn't parse integer: 1.5"),
