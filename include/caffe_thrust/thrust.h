@@ -5,6 +5,7 @@
 #include "caffe_thrust/algorithms.h"
 #include "caffe_thrust/complex.h"
 #include "caffe_thrust/random.h"
+#include "caffe_thrust/vectors.h"
 
 #ifndef THRUST_VERSION
 #define THRUST_MAJOR_VERSION 2

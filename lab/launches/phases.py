@@ -158,7 +158,7 @@ CHANGE = [
     " acc += q % 5 + x[q];",
     "for (int q = threadIdx.x; q < {u} % 50 + 99; q += blockDim.x) acc += x[(unsigned)q % 64] + ({e}) % 7;",
     "for (unsigned q = t; q < {k} * 30u; q += 8) {{ {m} = {m} * 3 + q; if (q % 3 == {k} % 3) acc -= q; }}",
-    "for (size_t q = threadIdx.x + {k}; q <= {u} % 50; q += 32) {{ int g = q; for (int z = 0; z < 3; ++z)"
+    "for (size_t q = threadIdx.x + {k}; q <= (unsigned)({u}) % 50; q += 32) {{ int g = q; for (int z = 0; z < 3; ++z)"
     " {{ if (z == 1) continue; g += z * ({e}); }} acc += g % 1009; }}",
     "for (int q = id; q < 8 * {k}; q += 5) {{ int g = {e}; raise_by(g, q); {m} ^= g; }}",
     "for (long long q = i; q < {k} * 200; q += blockDim.x * gridDim.x) {m} += q % 5 + s[id];",

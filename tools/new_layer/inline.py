@@ -17,6 +17,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from ..cuda.analysis import Unit
+from ..cuda.names import BLOCK, THREAD
 from ..cuda.outline import Function
 from ..cuda.source import Source
 from ..cuda.tokens import mask
@@ -62,7 +63,7 @@ def _forgotten(source: Source) -> Function | None:
     for function in source.functions:
         on_gpu = function.member or function.words & {"__device__", "__global__"}
         words = (t.text for t in source.lexed.tokens if function.body <= t.start < function.end)
-        if not on_gpu and not {"threadIdx", "blockIdx"}.isdisjoint(words):
+        if not on_gpu and not {THREAD, BLOCK}.isdisjoint(words):
             return function
     return None
 

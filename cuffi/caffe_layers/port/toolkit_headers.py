@@ -22,6 +22,8 @@ WING = (
 TOOLKIT = Path(ROOT)
 # The toolkit's headers that only declare names. A layer that uses one of these is refused.
 DECLARED = ("caffe/readers.hpp", "caffe/data_layers.hpp")
+# A container has members of the names that a fork gives its core's.
+CONTAINERS = ("caffe_thrust/vectors.h",)
 # Old forks define it for double, in common.cuh. CUDA has it since version 8. Theirs would hide it for the other types.
 CUDAS_OWN = {"atomicAdd"}
 INCLUDE = [
@@ -66,7 +68,7 @@ class Toolkit:
         found = [(path, path.relative_to(top)) for top in INCLUDE[::2] for path in top.rglob("*")]
         for path, below in sorted(found, key=lambda item: item[1]):
             name = below.as_posix().removeprefix("legacy/")
-            is_ours = name not in DECLARED and name.partition("/")[0] not in BACKENDS
+            is_ours = name not in (*DECLARED, *CONTAINERS) and name.partition("/")[0] not in BACKENDS
             if is_ours and path.suffix in (".hpp", ".h", ".cuh"):
                 by_name[name] = Source(read(path), str(path))
         return by_name

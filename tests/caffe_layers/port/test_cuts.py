@@ -87,7 +87,7 @@ def test_another_name_of_the_namespace(fork, port):
 def test_function_of_a_header_for_kernels(fork, port):
     """That header is one of kernels' compilers alone; it includes what the toolkit has, and what it has not."""
     draw = "__device__ float draw_one(int i) { curandState s; curand_init(i, 0, 0, &s); return curand_uniform(&s); }"
-    text = f"#include <curand_kernel.h>\n#include <thrust/sort.h>\nnamespace caffe {{\n{draw}\n}}\n"
+    text = f"#include <curand_kernel.h>\n#include <thrust/async/sort.h>\nnamespace caffe {{\n{draw}\n}}\n"
     fork.write(
         "include/caffe/util/math_functions.hpp", "namespace caffe { void draw_all(int n, float* x); }\n"
     )

@@ -15,6 +15,7 @@ SPELT = re.compile(
 )
 MAY_SPELL = {
     "tools/cuda/names.py": "the table",
+    "tools/cuda/interchange.py": "writes the index of a row of blocks",
     "tools/cuda/groups.py": "writes these calls for methods of groups",
     "tools/cuda/ptx/votes.py": "writes these calls for instructions of PTX",
     "tools/cuda/ptx/writer.py": "writes these names for registers of PTX",
