@@ -5,6 +5,7 @@ import re
 import subprocess
 
 import pytest
+from support.compiler import WORDS
 from support.rewriting import rewrite
 from support.workshop import FIXTURES, ROOT
 
@@ -19,7 +20,7 @@ from tools.cuda.source import Source
 from tools.cuda.to_host import HostRewriter
 
 CXX = [
-    "g++",
+    *WORDS,
     "-std=c++17",
     f"-I{ROOT}/include",
     f"-I{ROOT}/include/host",
