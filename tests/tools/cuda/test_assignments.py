@@ -93,6 +93,7 @@ def arguments(tokens, partner, first, last, names):
         ("int2 c = {v, 1};", "int2 c = {into<int> = v, 1};"),
         ("int (*g)(int) = twice; g = &twice;", "int (*g)(int) = twice; g = &twice;"),
         ("const char* s = \"a\"; int k = 'a';", "const char* s = \"a\"; int k = 'a';"),
+        ("Cells q; q = NULL; q = (NULL); b.a = nullptr;", "Cells q; q = NULL; q = (NULL); b.a = nullptr;"),
         ("if (n) *o = v; else n = v;", "if (n) *o = into<* o> = v; else n = into<n> = v;"),
     ],
 )
@@ -106,6 +107,7 @@ def test_assignments(body, wanted):
         ("n = twice(v);", "n = twice(into<int> = v);"),
         ("n = twice(n) + twice(3);", "n = twice(n) + twice(3);"),
         ("n = size(v);", "n = size(v);"),
+        ("auto g = [](int* p) {}; g(NULL); g(nullptr);", "auto g = [](int* p) {}; g(NULL); g(nullptr);"),
         (
             "Box<int> b; b.set(v);",
             "Box<int> b; b.set(into<takes<decltype(&plain<decltype(b)>::set), 0>> = v);",
