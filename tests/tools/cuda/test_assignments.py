@@ -27,7 +27,7 @@ CXX = [
     "-DCAFFE_HOST_BACKEND=1",
     "-fsyntax-only",
 ]
-CXX += ["-fpermissive", "-Wfloat-conversion"]
+CXX += ["-Wfloat-conversion"]
 FILE = """
 using Index = int;
 struct Cell { int a; float b; };
@@ -194,15 +194,15 @@ def test_what_is_no_assignment(text):
 
 @pytest.mark.parametrize("name", ["valid", "implicit"])
 def test_gxx_converts_nothing_by_itself(tmp_path, name):
-    """g++ knows each conversion from a real number to an integer that nobody wrote."""
+    """It knows each conversion from a real number to an integer that nobody wrote."""
     texts, problems, _ = rewrite(str(FIXTURES / "conversions" / f"{name}.cu"))
     assert not problems
     (tmp_path / "x.cpp").write_text(texts[""])
     done = compiled(tmp_path / "x.cpp")
     assert done.returncode == 0, done.stderr[:3000]
-    told = [
-        line for line in done.stderr.splitlines() if "float-conversion" in line and "to 'float'" not in line
-    ]
+    right = ("to 'float'", "to 'bool'")
+    lines = [line for line in done.stderr.splitlines() if "float-conversion" in line]
+    told = [line for line in lines if not any(words in line for words in right)]
     assert not told, "\n".join(told)
 
 
@@ -210,4 +210,4 @@ def test_gxx_says_where_it_converts(tmp_path):
     """The test above can fail."""
     (tmp_path / "x.cpp").write_text("int f(float x) { return x; }")
     done = compiled(tmp_path / "x.cpp")
-    assert "conversion from 'float' to 'int'" in done.stderr and "float-conversion" in done.stderr
+    assert "'float' to 'int'" in done.stderr and "float-conversion" in done.stderr
