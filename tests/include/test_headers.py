@@ -363,7 +363,7 @@ def test_addresses_lead_to_the_users_file(kernels_folder):
     inside = next(
         n for n, text in enumerate(source.read_text().splitlines(), 1) if "held[threadIdx.x] += " in text
     )
-    assert re.search(rf"^barriers\.cu +{inside} ", debug, re.M), (
+    assert re.search(rf"\bbarriers\.cu +{inside} ", debug, re.M), (
         "no machine code is said to come from the kernel's own line"
     )
 
