@@ -174,9 +174,16 @@ def test_objects_stay_as_they_are(line):
     assert line in out
 
 
-def test_what_names_a_class():
-    assert class_of("typename ns::Box<int, T>")[:2] == ("Box", ("int", "T"))
-    assert class_of("const Cell")[:2] == ("Cell", ())
-    assert class_of("Box<Other<int>>")[:2] == ("Box", ("Other<int>",))
-    assert class_of("Box<int>::type") is None
-    assert class_of("Cell *") is None
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("typename ns::Box<int, T>", ("Box", ("int", "T"))),
+        ("const Cell", ("Cell", ())),
+        ("Box<Other<int>>", ("Box", ("Other<int>",))),
+        ("Box<int>::type", None),
+        ("Cell *", None),
+    ],
+)
+def test_what_names_a_class(text, meant):
+    found = class_of(text)
+    assert (found and (found.name, found.arguments)) == meant
