@@ -4,8 +4,9 @@
     python -m lab.judge.mutants --only "no atomic" --show       each mistake with what is told of it
 
 Each program must be judged as right, and what it prints is the reference of its mutants. A mutant counts as told if the
-judge's verdict is a class of mistakes, or its words differ from the reference. Mutants that are right, too, are listed
-in right/equivalent.txt with the reason, and do not count. Returns 1 if fewer than --wanted percent are told.
+judge's verdict is a class of mistakes, and as "no end" if it reached the limit of time, which its program does not.
+Mutants that are right, too, are listed in right/equivalent.txt with the reason, and do not count, nor do those that do
+not compile. Returns 1 if fewer than --wanted percent are told or have no end.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def mutants(program: str, source: str) -> Iterator[Mutant]:
         for pattern, by in ways:
             yield from found(kind, pattern, by, main, len(source))
     yield from found("too small", *OF_SHARED, 0, main)
-    yield from found("not set", SET, "", 0, main)
+    yield from found("not set", SET, ";", 0, main)
     yield from _without_atomics(program, source, main)
 
 
@@ -206,16 +207,27 @@ def main() -> int:
             kinds[name := one.name(source)] = one.kind
             requests.append({"id": name, "files": [str(file)], "reference": str(reference)})
         answers = judged(requests, options.jobs, options.seconds)
-    counts = collections.Counter(kinds[name] for name in answers)
-    told = collections.Counter(kinds[name] for name, said in answers.items() if is_told(said))
+    return report(answers, kinds, options)
+
+
+def report(answers: dict[str, dict], kinds: dict[str, str], options: argparse.Namespace) -> int:
+    """Print what was told of how many."""
+    counts, told, endless = (collections.Counter[str]() for _ in range(3))
     for name, said in answers.items():
+        if said["verdict"] == "not-built":
+            continue
+        counts[kinds[name]] += 1
+        told[kinds[name]] += is_told(said)
+        endless[kinds[name]] += said["verdict"] == "hang"
         if options.show or not is_told(said):
             text = said["findings"][0]["text"].splitlines()[0] if said["findings"] else ""
             print(f"{'' if is_told(said) else 'NOT TOLD '}{name}: {said['verdict']} {text[:200]}")
     for kind in sorted(counts):
-        print(f"{kind:24} {told[kind]} of {counts[kind]}")
-    share = 100 * told.total() / max(1, counts.total())
-    print(f"{told.total()} of {counts.total()} told ({share:.1f}%), seed {options.seed}")
+        print(f"{kind:24} {told[kind]} of {counts[kind]}, no end {endless[kind]}")
+    share = 100 * (told.total() + endless.total()) / max(1, counts.total())
+    print(
+        f"told {told.total()}, no end {endless.total()}, of {counts.total()} ({share:.1f}%), seed {options.seed}"
+    )
     return share < options.wanted
 
 
