@@ -39,6 +39,8 @@ UNTOLD = re.compile(
     r"\b(__restrict__|__restrict|restrict|volatile|typename|struct|enum|__grid_constant__)\b"
     r"|\bstd\s*::\s*(?=(u?int\d+|size|ptrdiff)_t\b)"
 )
+# Of two numbers: a tensor has their bytes.
+PAIR = re.compile(r"(?:thrust|std) :: pair < ([\w ]+) , ([\w ]+) >")
 
 
 class Arguments:
@@ -96,7 +98,7 @@ class Arguments:
     def _argument(self, parameter: Parameter, types: dict[str, str]) -> Argument:
         """The last C parameter for one of the kernel's; those before it are added here."""
         text = UNTOLD.sub("", parameter.type)
-        words, stars = re.findall(r"\w+|::|[<>&]", text), text.count("*") + text.count("[")
+        words, stars = re.findall(r"\w+|::|[<>&,]", text), text.count("*") + text.count("[")
         if not parameter.type:
             raise NoLauncher("has a parameter without a name")
         const = "const " if "const" in text.split("*")[0].split() else ""
@@ -106,6 +108,8 @@ class Arguments:
             return self._struct(parameter.name, bare)
         if stars == 1 and bare in self.file.rows and not {"&", "<"} & set(words):
             return self._rows(parameter.name, bare, const)
+        if stars == 1 and (pair := PAIR.fullmatch(base)) and all(tidy_words(a) in C_TYPES for a in pair.groups()):
+            return self._rows(parameter.name, f"{words[words.index('pair') - 2]}::pair<{pair[1]}, {pair[2]}>", const)
         refused = NoLauncher(f"takes a {tidy_type(parameter.type)} {parameter.name}, which C can't give it")
         if stars > 1 or re.search(r"[<>&:]|\d+\s*\]", text):
             raise refused
@@ -185,7 +189,7 @@ class Arguments:
 
     def _rows(self, kernel_name: str, kind: str, const: str) -> Argument:
         """A pointer to structs: a tensor has their bytes."""
-        qualified = self.file.rows[kind]
+        qualified = self.file.rows.get(kind, kind)
         name, (size, alignment) = self.named(kernel_name), self.layout(kind) or (0, 16)
         self.notes.append(f"{name}: sizeof({kind}){f' = {size}' * bool(size)} bytes for each {kind}.")
         value = f"reinterpret_cast<{const}{qualified}*>({name})"
