@@ -50,7 +50,7 @@ def test_the_sequence(numbers):
     """One seed gives one sequence; an offset skips its first numbers; a second call goes on. 0 is never given."""
     both = np.concatenate([numbers["uniform"], numbers["next"]])
     np.testing.assert_array_equal(numbers["again"], 2 * both[5:20005])
-    assert 0 < both.min() and both.max() <= 1 and np.abs(numbers["uniform"] - numbers["next"]).max() > 0.5
+    assert both.min() > 0 and both.max() <= 1 and np.abs(numbers["uniform"] - numbers["next"]).max() > 0.5
 
 
 def test_statuses_and_the_judge(capfd, tmp_path, monkeypatch):

@@ -108,8 +108,8 @@ class Arguments:
             return self._struct(parameter.name, bare)
         if stars == 1 and bare in self.file.rows and not {"&", "<"} & set(words):
             return self._rows(parameter.name, bare, const)
-        if stars == 1 and (pair := PAIR.fullmatch(base)) and all(tidy_words(a) in C_TYPES for a in pair.groups()):
-            return self._rows(parameter.name, f"{words[words.index('pair') - 2]}::pair<{pair[1]}, {pair[2]}>", const)
+        if stars == 1 and (pair := self._pair(base)):
+            return self._rows(parameter.name, pair, const)
         refused = NoLauncher(f"takes a {tidy_type(parameter.type)} {parameter.name}, which C can't give it")
         if stars > 1 or re.search(r"[<>&:]|\d+\s*\]", text):
             raise refused
@@ -186,6 +186,12 @@ class Arguments:
         return Argument(number, parts[-1].name, value, name, kind)
 
     # --------------------------------------------------------------------------------- structs
+
+    def _pair(self, base: str) -> str | None:
+        """The type as C++ writes it, if it is a pair of two numbers."""
+        pair = PAIR.fullmatch(base)
+        is_plain = pair and all(tidy_words(of) in C_TYPES for of in pair.groups())
+        return re.sub(r" ?(::|<) ?| (?=[,>])", r"\1", base) if is_plain else None
 
     def _rows(self, kernel_name: str, kind: str, const: str) -> Argument:
         """A pointer to structs: a tensor has their bytes."""
