@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _DAMAGED = (OSError, RuntimeError, KeyError, ValueError, TypeError, IndexError, OverflowError, MemoryError)
 # deflate makes at most 1,032 bytes of one. A dataset that says it has more is mostly made of nothing.
 _RATIO, _SMALL = 1100, 1 << 26
+# How many groups a group may lie in. Caffe's weights lie in two, and Python's own h5py walks by calling itself, too.
+_DEEPEST = 64
 
 
 def package(what: str) -> Any:
@@ -68,19 +70,37 @@ def values(dataset, what: str) -> numpy.ndarray:
 
 
 def _check(h5py, file, named: str) -> None:
-    """Refuse a file with a link or a dataset that leads out of it. Each object is seen once; no link is followed."""
-    links: list[tuple[bytes, int]] = []
-    file.id.links.visit(lambda name, link: links.append((name, link.type)), info=True)
-    for name, kind in links:
-        shown_name = shown(name.decode(errors="backslashreplace"))
-        if kind not in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT):
-            raise CaffeValueError(f"{named}: {shown_name!r} is a link to another file: it is not followed")
-        if kind == h5py.h5l.TYPE_HARD:
-            found = h5py.h5o.open(file.id, name)
+    """Refuse a file with a link or a dataset that leads out of it. Each group is seen once; no link is followed.
+
+    HDF5's own visit calls itself for each level: its stack ends before a stranger's groups do.
+    """
+    seen, groups = set[int](), [b""]
+    while groups:
+        folder = groups.pop()
+        if folder.count(b"/") > _DEEPEST:
+            raise CaffeValueError(
+                f"{named}: groups lie in more than {_DEEPEST} others: no weights or data do"
+            )
+        links: list[tuple[bytes, int]] = []
+        group = h5py.h5g.open(file.id, folder or b"/")
+        group.links.iterate(lambda name, link, to=links: to.append((name, link.type)), info=True)
+        for name, kind in links:
+            path = folder + b"/" + name
+            shown_name = shown(path[1:].decode(errors="backslashreplace"))
+            if kind not in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT):
+                raise CaffeValueError(
+                    f"{named}: {shown_name!r} is a link to another file: it is not followed"
+                )
+            if kind == h5py.h5l.TYPE_SOFT:
+                continue
+            found = h5py.h5o.open(file.id, path)
             if isinstance(found, h5py.h5d.DatasetID) and (how := _outside(h5py, found)):
                 raise CaffeValueError(
                     f"{named}: dataset {shown_name!r} has its values in other files ({how}): they are not read"
                 )
+            if isinstance(found, h5py.h5g.GroupID) and (address := h5py.h5o.get_info(found).addr) not in seen:
+                seen.add(address)
+                groups.append(path)
 
 
 def _outside(h5py, dataset) -> str:

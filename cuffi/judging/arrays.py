@@ -9,7 +9,9 @@ from pathlib import Path
 _ELEMENT = r"(?<![\w.>])(\w+)\s*(?:(?:\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\]\s*)+(?:\.\w+\s*)*|->\s*\w+\s*)"
 _POINTED = r"(?<![\w)\]])\*\s*\(?\s*(\w+)\b(?:[^=;,()]|\([^()]*\))*?\)?\s*"
 _CHANGES = r"(?:[-+*/%|&^]|<<|>>)?=(?!=)"
-_WRITTEN = re.compile(rf"(?:{_ELEMENT}|{_POINTED})({_CHANGES})|(?:\+\+|--)\s*{_ELEMENT}|{_ELEMENT}(\+\+|--)")
+_WRITTEN = re.compile(
+    rf"(?:{_ELEMENT}|{_POINTED})({_CHANGES})|(?:\+\+|--)\s*{_ELEMENT}|{_ELEMENT}(\+\+|--)|\*\s*(\w+)\s*\)\s*(\+\+|--)"
+)
 _ATOMIC = re.compile(r"\batomic\w+(?:<[^<>]*>)?\s*\(\s*(?:\([^()]*\)\s*)?&?\s*(\w+)")
 _USED = re.compile(r"(?<![\w.>])(\w+)\s*(?:\[|->)|(?:^|[-+*/=(,?:<>!&|;{}]|return)\s*\*\s*\(?\s*(\w+)")
 
@@ -22,7 +24,8 @@ def written(line: str) -> set[str]:
         for name in match.groups()
         if name and name[0] not in "+-*/%|&^<>="
     }
-    return found | {match[1] for match in _ATOMIC.finditer(line)}
+    inner = {name for index in re.findall(r"\[([^\[\]]+)\]", line) for name in written(index)}
+    return found | inner | {match[1] for match in _ATOMIC.finditer(line)}
 
 
 def read(line: str) -> set[str]:
@@ -70,12 +73,21 @@ def array_of(line: str, is_written: bool, text: str = "") -> str:
     return found.pop() if len(found) == 1 else ""
 
 
+def _by_atomics(line: str) -> set[str]:
+    """The arrays that this line uses in atomic operations, and nowhere else."""
+    names = [match[1] for match in _ATOMIC.finditer(line)]
+    return {one for one in names if len(re.findall(rf"(?<![\w.>]){re.escape(one)}\b", line)) == names.count(one)}
+
+
 def shared_by(lines: tuple[str, str], what: str, text: str) -> str:
-    """The array that both lines access, of a race: `what` is "written, then read" and the like. "" if unknown."""
+    """The array that both lines access, of a race: `what` is "written, then read" and the like. "" if unknown.
+
+    What both lines change by atomics alone does not race.
+    """
     first, _, second = what.partition(", then ")
     sides = []
     for line, does in zip(lines, (first, second or first), strict=True):
         names = read(line) if does.startswith("read") else written(line)
         sides.append({origin(name, text) for name in names})
-    both = sides[0] & sides[1]
+    both = (sides[0] & sides[1]) - {origin(name, text) for name in set.intersection(*map(_by_atomics, lines))}
     return both.pop() if len(both) == 1 else ""

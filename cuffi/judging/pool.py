@@ -19,7 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
-TRIES = 2  # of one candidate, if its judges are lost
+TRIES = 3  # of one candidate, if its judges are lost
 AHEAD = 4  # requests that wait for each judge: no more are read from the caller
 
 

@@ -48,11 +48,14 @@ class Remote:
 
         Raises:
             Lost: the actor or its machine has ended, or there is no answer in time.
+            RuntimeError: no actor can start, such as on a machine without the toolkit.
         """
         waiting = self._actor.ask.remote(request, seconds)
         try:
             said = self._ray.get(waiting, timeout=seconds + PATIENCE)
         except self._ray.exceptions.RayError as error:  # GetTimeoutError is one
+            if getattr(error, "actor_init_failed", False):  # which is no candidate's fault
+                raise RuntimeError(f"a judge cannot start: {str(error).strip().splitlines()[-1]}") from None
             raise Lost((str(error).strip() or type(error).__name__).splitlines()[0]) from None
         if isinstance(said, str):
             raise Lost(said)

@@ -111,6 +111,19 @@ def test_links_within_the_file_are_followed(here):
         assert np.array_equal(hdf5.values(file["more"], "x"), weights)
 
 
+@pytest.mark.parametrize(("depth", "refused"), [(60, False), (5000, True)])
+def test_groups_within_groups(here, depth, refused):
+    """HDF5's own way through 20,000 of them ends the process."""
+    with h5py.File("deep.h5", "w", libver="latest") as file:
+        group = file.id
+        for _ in range(depth):
+            group = h5py.h5g.create(group, b"g")
+        external_storage(h5py.Group(group), "x")
+    said = "groups lie in more than 64 others" if refused else "'g/g/.*/x' has its values in other files"
+    with pytest.raises(CaffeValueError, match=rf"^deep\.h5: .*{said}"), hdf5.opened("deep.h5"):
+        pass
+
+
 @pytest.mark.parametrize("chunks", [None, (1 << 20,)])
 def test_a_dataset_that_is_larger_than_its_file(here, chunks):
     with h5py.File("rows.h5", "w") as file:

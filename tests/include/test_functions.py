@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT
+from support.compiler import WORDS
 
 from cuffi.judging.programs import program, rewritten
 
@@ -286,7 +287,7 @@ def test_the_host_has_cudas_functions(nvcc, tmp_path):
     lines += [f'#line 1 "{name}"\nnamespace has_{name} {{ using ::{name}; }}' for name in sorted(names)]
     (tmp_path / "all.cpp").write_text("\n".join(lines) + "\n")
     command = [
-        "g++",
+        *WORDS,
         "-std=c++17",
         "-fsyntax-only",
         "-DCAFFE_HOST_BACKEND",

@@ -3,6 +3,7 @@
 import subprocess
 
 from conftest import ROOT
+from support.compiler import WORDS
 
 PROGRAM = r"""
 #include <cuda_bf16.h>
@@ -33,5 +34,5 @@ int main() {
 def test_functions_of_halves(tmp_path):
     (tmp_path / "halves.cpp").write_text(PROGRAM)
     flags = ["-std=c++17", "-O1", f"-I{ROOT}/include", f"-I{ROOT}/include/host"]
-    subprocess.run(["g++", *flags, "halves.cpp", "-o", "halves"], cwd=tmp_path, check=True)
+    subprocess.run([*WORDS, *flags, "halves.cpp", "-o", "halves"], cwd=tmp_path, check=True)
     assert not subprocess.run([tmp_path / "halves"], capture_output=True, text=True, check=True).stdout

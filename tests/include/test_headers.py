@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import FOLDERS, ROOT
+from support.compiler import WORDS, of_name
 from support.halves import assert_same_floats, interesting_floats
 from support.typed import not_none
 
@@ -20,13 +21,6 @@ from tools.make.find_nvcc import find
 INCLUDE = f"-I{ROOT / 'include'}"
 WING = ROOT / "cuffi/caffe_layers/include"
 OF_NVCC = ["-include", ROOT / "include" / "caffe_old_nvcc.h"]  # as in mk/cuda.mk
-
-
-def compiler(name: str) -> str:
-    found = shutil.which(name)
-    if not found:
-        pytest.skip(f"no {name}")
-    return found
 
 
 def quiet(command: list) -> None:
@@ -41,7 +35,7 @@ def program(tmp_path):
 
     def run(text: str, *options: str) -> str:
         (tmp_path / "program.cpp").write_text(text)
-        command = [compiler("g++"), "-std=c++17", INCLUDE, f"-I{ROOT / 'include' / 'host'}", *options]
+        command = [*WORDS, "-std=c++17", INCLUDE, f"-I{ROOT / 'include' / 'host'}", *options]
         subprocess.run([*command, tmp_path / "program.cpp", "-o", tmp_path / "program"], check=True)
         return subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=True).stdout
 
@@ -64,7 +58,7 @@ def test_min_and_max_in_a_cpp_file_beside_cudas_headers(tmp_path):
         f"-I{WING}/legacy",
         f"-I{Path(nvcc).resolve().parents[1] / 'include'}",
     ]
-    quiet([compiler("g++"), "-std=c++17", "-fsyntax-only", *includes, tmp_path / "layer.cpp"])
+    quiet([*WORDS, "-std=c++17", "-fsyntax-only", *includes, tmp_path / "layer.cpp"])
 
 
 # Names that forks gave to things of their own in namespace caffe, and the toolkit uses in its headers.
@@ -107,7 +101,7 @@ def test_a_fork_may_have_the_names_of_the_toolkit(tmp_path):
     host = ROOT / "include" / "host"
     includes = [f"-I{core}", INCLUDE, f"-I{host}", f"-I{WING}", f"-I{WING}/legacy"]
     here = ["-DCAFFE_HOST_BACKEND", "-include", host / "cuda_runtime.h"]
-    quiet([compiler("g++"), "-std=c++17", "-fsyntax-only", *here, *includes, tmp_path / "layer.cpp"])
+    quiet([*WORDS, "-std=c++17", "-fsyntax-only", *here, *includes, tmp_path / "layer.cpp"])
 
 
 @pytest.mark.parametrize("header", ["caffe_cuda_macro.h", "caffe_half.h"])
@@ -117,7 +111,7 @@ def test_header_alone(tmp_path, cxx, header):
     (tmp_path / "alone.cpp").write_text(f'#include "{header}"\n')
     quiet(
         [
-            compiler(cxx),
+            of_name(cxx),
             "-std=c++17",
             "-Wall",
             "-Wextra",
@@ -175,7 +169,7 @@ def test_declarations_are_c(tmp_path, header):
     (tmp_path / "alone.c").write_text(f'#include <stdint.h>\n#include "{path}"\n')
     quiet(
         [
-            compiler("gcc"),
+            *WORDS,
             "-x",
             "c",
             "-std=c99",
@@ -236,7 +230,7 @@ def test_positions_near_2_31(tmp_path, cxx):
     (tmp_path / "positions.cpp").write_text(POSITIONS)
     sanitized = ["-fsanitize=undefined", "-fno-sanitize-recover"] if cxx == "g++" else []
     command = [
-        compiler(cxx),
+        of_name(cxx),
         "-std=c++17",
         "-O1",
         *sanitized,
@@ -286,7 +280,7 @@ extern "C" void encode(const float *values, uint16_t *bits, long count, int brai
 def test_half_conversions(tmp_path, cxx, options, dtype):
     """Both conversions in caffe_half.h, for every bit pattern and for numbers that are hard to round."""
     (tmp_path / "halves.cpp").write_text(HALVES)
-    command = [compiler(cxx), "-std=c++17", "-O2", "-shared", "-fPIC", "-w", INCLUDE, *options]
+    command = [of_name(cxx), "-std=c++17", "-O2", "-shared", "-fPIC", "-w", INCLUDE, *options]
     subprocess.run([*command, tmp_path / "halves.cpp", "-o", tmp_path / "halves.so"], check=True)
     library, brain = ctypes.CDLL(str(tmp_path / "halves.so")), int(dtype == torch.bfloat16)
 
@@ -353,7 +347,7 @@ int main() {
 
 def test_addresses_lead_to_the_users_file(kernels_folder):
     """gdb and addr2line show a kernel's line in the user's .cu."""
-    compiler("addr2line")
+    of_name("addr2line")
     source = kernels_folder / "barriers" / "barriers.cu"
     listing = subprocess.run(
         ["nm", "-C", kernels_folder / "barriers" / "_host.abi3.so"], capture_output=True, text=True
@@ -369,7 +363,7 @@ def test_addresses_lead_to_the_users_file(kernels_folder):
     inside = next(
         n for n, text in enumerate(source.read_text().splitlines(), 1) if "held[threadIdx.x] += " in text
     )
-    assert re.search(rf"^barriers\.cu +{inside} ", debug, re.M), (
+    assert re.search(rf"\bbarriers\.cu +{inside} ", debug, re.M), (
         "no machine code is said to come from the kernel's own line"
     )
 

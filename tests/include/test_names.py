@@ -11,6 +11,7 @@ import sys
 import pytest
 import torch
 from conftest import ROOT
+from support.compiler import WORDS
 
 from cuffi import CaffeBuildError, load_inline
 from tools.cuda.branches import NOT_ON_THE_HOST
@@ -40,7 +41,7 @@ def test_functions_that_the_host_has(tmp_path):
             "#endif",
         ]
     (tmp_path / "all.cpp").write_text("\n".join(lines) + "\n")
-    command = ["g++", "-std=c++17", "-fsyntax-only", "-fmax-errors=0", "-DCAFFE_HOST_BACKEND"]
+    command = [*WORDS, "-std=c++17", "-fsyntax-only", "-fmax-errors=0", "-DCAFFE_HOST_BACKEND"]
     command += [*(f"-I{folder}" for folder in FOLDERS), str(tmp_path / "all.cpp")]
     done = subprocess.run(command, capture_output=True, text=True)
     lacking = set(re.findall(r"^(\w+):1:\d+: error", done.stderr, re.M))

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 from conftest import ROOT
+from support.compiler import WORDS
 
 SORTS = """
 #include "boost/names.hpp"
@@ -37,7 +38,7 @@ int main() {
 
 
 OF_NVCC = ["-include", "caffe_old_nvcc.h"]  # as in mk/cuda.mk
-ON_HOST = ["g++", "-DCAFFE_HOST_BACKEND=1", "-Iinclude/host", "-x", "c++"]
+ON_HOST = [*WORDS, "-DCAFFE_HOST_BACKEND=1", "-Iinclude/host", "-x", "c++"]
 
 
 def said_by(source: str, compiler: list, folder) -> str:

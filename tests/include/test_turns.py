@@ -3,6 +3,7 @@
 import subprocess
 
 from conftest import ROOT
+from support.compiler import WORDS
 
 PROGRAM = r"""
 #include <stdio.h>
@@ -62,7 +63,7 @@ int main() {
 def test_who_has_a_turn(tmp_path):
     source, program = tmp_path / "turns.cpp", tmp_path / "turns"
     source.write_text(PROGRAM)
-    command = ["g++", "-std=c++17", f"-I{ROOT}/include/host", f"-I{ROOT}/include", source, "-o", program]
+    command = [*WORDS, "-std=c++17", f"-I{ROOT}/include/host", f"-I{ROOT}/include", source, "-o", program]
     built = subprocess.run([*command, "-Wl,--unresolved-symbols=ignore-all"], capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
     ran = subprocess.run([program], capture_output=True, text=True)

@@ -20,6 +20,8 @@ from cuffi.judging.arrays import array_of, kernel_text, origin, read, shared_by,
         ("*(y + i) = 2 * *(x + i);", "y", "x"),
         ("if (a[0] < 3) b[threadIdx.x] = 1;", "b", "a"),
         ("int i = blockIdx.x * blockDim.x;", "", ""),
+        ("to[(*more)++] = next;", "to more", "more"),
+        ("to[(*(more) += 1) - 1] = next;", "to more", "more"),
     ],
 )
 def test_what_a_line_writes_and_reads(line, writes, reads):
@@ -40,6 +42,12 @@ def test_the_array_of_a_race():
     assert shared_by(("s[i] = 1;", "s[i] = 2;"), "written twice", "") == "s"
     assert shared_by(("s[i] = 1;", "z = y[3];"), "written, then read", HEAD) == ""
     assert shared_by(("*total += 1;", "*total += 1;"), "written, then read", "") == "total"
+    # What both sides change by atomics alone does not race.
+    counted = "if (atomicCAS(&seen[next], 0, 1) == 0) to[(*(more) += 1) - 1] = next;"
+    assert shared_by((counted, counted), "written, then read", "") == "more"
+    marked = "if (seen[next] == 0) { seen[next] = 1; to[atomicAdd(more, 1)] = next; }"
+    assert shared_by((marked, marked), "written, then read", "") == "seen"
+    assert shared_by(("atomicAdd(n, 1);", "x = *n;"), "written, then read", "") == "n"
 
 
 def test_the_text_of_a_kernel(tmp_path):

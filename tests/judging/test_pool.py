@@ -48,7 +48,7 @@ def test_each_once_and_in_order():
 
 
 @pytest.mark.parametrize(
-    ("text", "why"), [("ends", "status 9"), ("sleeps", "within 0.5 s"), ("nonsense", "2 judges")]
+    ("text", "why"), [("ends", "status 9"), ("sleeps", "within 0.5 s"), ("nonsense", "3 judges")]
 )
 def test_a_candidate_that_loses_its_judges_is_told(text, why):
     asked = requests(4)

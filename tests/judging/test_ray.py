@@ -81,6 +81,22 @@ def test_lost_actors(ray):
     assert "status 9" in said[3]["findings"][0]["text"] and set(ray.ended) == set(ray.actors)
 
 
+def test_an_actor_that_cannot_start_ends_all_with_the_reason(ray, monkeypatch):
+    def get(waiting, timeout):
+        error = sys.modules["ray"].exceptions.RayError(
+            "the actor died\n  more\nModuleNotFoundError: No module named 'cuffi'"
+        )
+        error.actor_init_failed = True
+        raise error
+
+    monkeypatch.setattr(sys.modules["ray"], "get", get)
+    with pytest.raises(
+        RuntimeError, match="a judge cannot start: ModuleNotFoundError: No module named 'cuffi'"
+    ):
+        list(judge_all(requests(20), jobs=2))
+    assert len(ray.actors) <= 3
+
+
 def test_a_file_of_answers_goes_on(ray, tmp_path):
     first = judge_all(requests(9), jobs=1, to=tmp_path / "answers")
     assert [next(first)["id"] for _ in range(3)] == [0, 1, 2]

@@ -1,9 +1,9 @@
 """The step that follows a compiler's error, by the words of the compilers that are here."""
 
-import shutil
 import subprocess
 
 import pytest
+from support.compiler import of_name
 
 from cuffi.loading.advice import advice
 
@@ -19,9 +19,7 @@ WRONG = [
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 @pytest.mark.parametrize(("text", "step"), WRONG, ids=[step for _, step in WRONG])
 def test_the_step_follows_the_error(compiler, text, step):
-    if not shutil.which(compiler):
-        pytest.skip(f"no {compiler}")
-    command = [compiler, "-fsyntax-only", "-x", "c++", "-std=c++17", "-"]
+    command = [of_name(compiler), "-fsyntax-only", "-x", "c++", "-std=c++17", "-"]
     done = subprocess.run(command, input=text, capture_output=True, text=True)
     assert done.returncode, done.stderr
     said = advice(done.stderr)

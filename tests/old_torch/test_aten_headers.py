@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.compiler import WORDS
 
 from cuffi.loading.load import with_included
 from cuffi.old_torch import cpp_extension
@@ -27,7 +28,7 @@ PLACES = ("src", "src/sub", "one", "two")
 @pytest.mark.parametrize("brackets", ["<>", '""'])
 @pytest.mark.parametrize("nested", [False, True])
 def test_the_header_is_that_of_the_compiler(brackets, nested, tmp_path):
-    """Whatever folders have one of its name: here all 15 sets of four, with g++'s own -M as the judge."""
+    """Whatever folders have one of its name: here all 15 sets of four, with the compiler's own -M as the judge."""
     line = f"#include {brackets[0]}x.h{brackets[1]}\n"
     (tmp_path / "src" / "sub").mkdir(parents=True)
     source = tmp_path / "src" / "s.cpp"
@@ -41,7 +42,7 @@ def test_the_header_is_that_of_the_compiler(brackets, nested, tmp_path):
             for header in headers:
                 header.parent.mkdir(exist_ok=True)
                 header.touch()
-            words = ["g++", "-M", *(f"-I{folder}" for folder in folders), str(source)]
+            words = [*WORDS, "-M", *(f"-I{folder}" for folder in folders), str(source)]
             asked = subprocess.run(words, capture_output=True, text=True)
             found = [path for path in with_included([source], folders) if path.name == "x.h"]
             if not asked.returncode:

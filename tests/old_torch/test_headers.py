@@ -4,7 +4,8 @@ import subprocess
 
 import pytest
 import torch
-from support.workshop import CXX, ROOT
+from support.compiler import WORDS
+from support.workshop import ROOT
 
 from cuffi.old_torch import cpp_extension
 
@@ -36,7 +37,7 @@ def test_all_together_in_a_kernels_file(extensions):
 @pytest.mark.parametrize("part", range(4))
 def test_each_alone(part, tmp_path):
     """What it needs is included by itself."""
-    command = [*CXX.split(), "-std=c++17", "-fsyntax-only", "-w", "-DCAFFE_HOST_BACKEND=1", f"-I{HEADERS}"]
+    command = [*WORDS, "-std=c++17", "-fsyntax-only", "-w", "-DCAFFE_HOST_BACKEND=1", f"-I{HEADERS}"]
     command += [f"-I{HEADERS}/later", f"-I{ROOT}/include", "-idirafter", f"{ROOT}/include/host", "-x", "c++"]
     heads = sorted(
         {(HEADERS / n if (HEADERS / n).exists() else HEADERS / "later" / n).read_text() for n in NAMES}

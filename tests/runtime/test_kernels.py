@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.compiler import CXX
 from support.typed import not_none
-from support.workshop import CXX
 
 from cuffi.backends import HOST
 from cuffi.loading import ptx

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from support.compiler import WORDS
 from support.points import FOLDERS, LAYERS, LAYERS_DIR
 from support.workshop import TINY
 
@@ -108,7 +109,7 @@ def test_static_initialisers(workshop, monkeypatch):
 
 
 def macros(arch: str) -> set[str]:
-    command = ["g++", f"-march={arch}", "-dM", "-E", "-x", "c++", os.devnull]
+    command = [*WORDS, f"-march={arch}", "-dM", "-E", "-x", "c++", os.devnull]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return set(re.findall(r"^#define (__[A-Z0-9_]+__) 1$", output, re.M))
 
@@ -119,7 +120,7 @@ BY_INTRINSICS = """
     AES PCLMUL SHA VAES VPCLMULQDQ ADX RDRND RDSEED RDPID FSGSBASE XSAVE XSAVEC XSAVES XSAVEOPT PRFCHW CLFLUSHOPT CLWB
     CLDEMOTE CLZERO MWAITX ENQCMD UINTR MOVDIRI MOVDIR64B WAITPKG WBNOINVD SERIALIZE TSXLDTRK PTWRITE PKU SGX PCONFIG
     HRESET KL WIDEKL AMX_TILE AMX_INT8 AMX_BF16 AMX_FP16 SHSTK CRC32 LAHF_SAHF LWP PREFETCHWT1 ABM RTM HLE 3dNOW
-    CMPCCXADD PREFETCHI RAOINT 3dNOW_A
+    CMPCCXADD PREFETCHI RAOINT 3dNOW_A AMXTILE AMXBF16 AMXINT8 INVPCID
 """
 
 
@@ -134,7 +135,7 @@ def test_all_that_an_architecture_means_is_asked_for(arch):
     more = {m for m in more if not re.match(r"__(FP_FAST|GCC|GLIBC|FLT|tune)", m)}
     known = {*build_ffi.CPU_FEATURES, *(f"__{name}__" for name in BY_INTRINSICS.split())}
     assert not more - known
-    asked = build_ffi.cpu_features(["env", "g++"], [f"-march={arch}"])
+    asked = build_ffi.cpu_features(["env", *WORDS], [f"-march={arch}"])
     assert len(asked) > 5 and "avx" in asked
 
 

@@ -1,6 +1,5 @@
 """Shared by the tests of load: a cache for this session, a compiler that records its starts, user's sources."""
 
-import os
 import shutil
 import stat
 import time
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.compiler import CXX
 from support.workshop import CORE, Fork, made_once
 
 from cuffi import load_inline
@@ -89,11 +89,10 @@ def compiler_script(shared_folder) -> Path:
     """One for all tests: for a compiler of another name the toolkit's own objects would be compiled anew."""
 
     def write(folder: Path) -> None:
-        real = shutil.which(os.environ.get("CXX", "g++"))
         script = folder / "cxx"
         script.write_text(
             '#!/bin/sh\necho "$@" >>"$CXX_OF_TEST/starts"\n'
-            f'while [ -e "$CXX_OF_TEST/hold" ]; do sleep 0.05; done\nexec {real} "$@"\n'
+            f'while [ -e "$CXX_OF_TEST/hold" ]; do sleep 0.05; done\nexec {CXX} "$@"\n'
         )
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import torch
 from support import python_with_torch
+from support.compiler import CXX
 
 from cuffi.runtime.cases import load_package
 from tools.make.settings import Settings
@@ -50,7 +51,6 @@ def make(*arguments: str, timeout: float = 120, with_torch: bool = False, **envi
     return Made(**vars(subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=given)))
 
 
-CXX = os.environ.get("CXX", "g++")
 CORE = Settings({"NVCC": "", "CXX": CXX})
 
 

@@ -144,6 +144,8 @@ class Sides:
             return True
         if any(t.text == "..." for t in tokens[begin:end]):
             return True
+        if {t.text for t in tokens[begin:end]} - {"(", ")"} <= NO_NUMBERS:
+            return True  # a pointer takes NULL itself, and no number that has its value
         if (
             end == begin + 1 and tokens[begin].text in self.names.types.signatures
         ):  # a function, maybe of several

@@ -43,6 +43,8 @@ class LinkInputs(NamedTuple):
 
 # A file in a layer's folder: the C++ standard of its kernels, "20".
 STANDARD = "cxx_standard"
+# Another: caffe_cuda_macro.h comes before all else, and no macro of the user's before it. It is precompiled, too.
+MACROS_FIRST = "macros_first"
 
 
 def _standard(folder: Folder) -> str:
@@ -58,7 +60,7 @@ class Native:
 
     name = "native"
     # Names of files that count besides sources and headers, as suffixes, in the layer's folder itself.
-    suffixes: tuple[str, ...] = (STANDARD,)
+    suffixes: tuple[str, ...] = (STANDARD, MACROS_FIRST)
     # Recipes: makefiles, from the toolkit's folder.
     recipes: tuple[str, ...] = ()
     # Programs that write code, by the variable of make that lists them: patterns of files.
@@ -100,8 +102,10 @@ class Native:
     ) -> LinkInputs:
         """Add the rules of one backend's objects. Returns what the library is linked from."""
         place, objects = f"{build}/{backend}", []
-        needs = [*rules.cuda_headers(backend), f"{rules.settings.build}/{backend}.flags", *ready]
-        flags = f"$({backend}_CUDA) $(call native,{folder.path},{build})"
+        with_macros = MACROS_FIRST in folder.others
+        headers = rules.cuda_headers(backend, with_macros)
+        needs = [*headers, f"{rules.settings.build}/{backend}.flags", *ready]
+        flags = f"$({backend}_{'MACROS' if with_macros else 'CUDA'}) $(call native,{folder.path},{build})"
         standard = _standard(folder)
         linked = folder.needs_others and BACKENDS[backend].links_devices
         flags += f" $({backend}_PARTS)" * linked

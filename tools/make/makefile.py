@@ -14,7 +14,7 @@ import time
 from . import requirements
 from .backends import BACKENDS, HOST, edge
 from .folders import Folder
-from .kinds import kinds
+from .kinds import MACROS_FIRST, kinds
 from .package import PACKAGE, ROOT
 from .settings import full
 from .stale import Files, Inputs
@@ -169,12 +169,15 @@ class Rules:
     def host_runtime(self, backend: str) -> list[str]:
         return [f"{self.settings.core_of(backend)}/host_launch.o"] if BACKENDS[backend].on_host else []
 
-    def cuda_headers(self, backend: str) -> list[str]:
-        return [f"{self.settings.core_of(backend)}/cuda_runtime.h.gch"] if BACKENDS[backend].on_host else []
+    def cuda_headers(self, backend: str, with_macros: bool) -> list[str]:
+        """The precompiled headers that a native layer's objects include first: of CUDA's names, or of our macros."""
+        name = "caffe_cuda_macro.h" if with_macros else "cuda_runtime.h"
+        return [f"{self.settings.core_of(backend)}/{name}.gch"] if BACKENDS[backend].on_host else []
 
     def runtime(self):
         self.backend, place = HOST.name, self.settings.core_of(HOST.name)
-        self.precompile("include/host/cuda_runtime.h", place, "host_FLAGS")
+        for header in ("include/host/cuda_runtime.h", "include/caffe_cuda_macro.h"):
+            self.precompile(header, place, "host_FLAGS")
         self.compiled(
             "host_native", "host_launch.cpp", "src/host/host_launch.cpp", f"{place}/host_launch.o", [f"{place}/flags"],
             ",$(host_LAUNCH)",
@@ -248,13 +251,14 @@ class Rules:
             self.layer(folder)
         wanted = " ".join([*for_python, *self.libraries.values()])
         backends = self.settings.backends
+        with_macros = sorted({MACROS_FIRST in folder.others for folder in folders} or {False})
         self.needed = [
             *for_python,
             *call,
             *(target for kind in kinds() for target in kind.needed(self, folders)),
             *map(self.wrappers_std, backends),
             *self.host_runtime(backends[0]),
-            *self.cuda_headers(backends[0]),
+            *(header for macros in with_macros for header in self.cuda_headers(backends[0], macros)),
         ]
         head = ["# Written by tools/make/makefile.py; do not edit.", *self.settings.make_variables()]
         head += [f"CORE_{backend} := {self.settings.core_of(backend)}" for backend in backends]

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support.workshop import CXX, core_archives, core_includes, made_once
+from support.compiler import CXX
+from support.workshop import core_archives, core_includes, made_once
 
 from cuffi.caffe_layers.make.kind import core_folder, units
 

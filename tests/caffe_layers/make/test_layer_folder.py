@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from conftest import ROOT, make
+from support.compiler import WORDS
 from support.fork import names
 
 from cuffi.backends import HOST
@@ -36,7 +37,7 @@ def test_includes_of_cudas_own_headers(built, tmp_path, request, name, compiler)
     text = f'#include "{name}"\n#include <cuda_runtime.h>\n'
     text += "__global__ void k(unsigned* x) { atomicCAS(x, 0u, make_uint3(1, 2, 3).y); }\n"
     made = built(a_cu=text)
-    command = ["g++", "-x", "c++", f"-I{ROOT}/include/host", "-fsyntax-only"]
+    command = [*WORDS, "-x", "c++", f"-I{ROOT}/include/host", "-fsyntax-only"]
     if compiler == "nvcc":
         command = [request.getfixturevalue("nvcc"), "-arch=sm_80", "-c", "-o", tmp_path / "a.o"]
     source = tmp_path / "x" / "a.cu"
@@ -133,7 +134,7 @@ def test_link_names_what_nobody_defines(tmp_path):
     def link():
         for name in texts:
             subprocess.run(
-                ["g++", "-fPIC", "-g1", "-c", f"{name}.cpp", "-o", f"{name}.o"], cwd=tmp_path, check=True
+                [*WORDS, "-fPIC", "-g1", "-c", f"{name}.cpp", "-o", f"{name}.o"], cwd=tmp_path, check=True
             )
             subprocess.run(["ar", "rcs", f"{name}.a", f"{name}.o"], cwd=tmp_path, check=True)
         tool = [
@@ -146,7 +147,7 @@ def test_link_names_what_nobody_defines(tmp_path):
             "copied.a",
         ]
         paths = os.environ | {"PYTHONPATH": str(ROOT)}
-        command = [*tool, "--", "host native", "", "env", "g++", "--"]
+        command = [*tool, "--", "host native", "", "env", *WORDS, "--"]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=paths)
 
     done = link()

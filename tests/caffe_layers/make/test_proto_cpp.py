@@ -11,9 +11,10 @@ import cffi
 import pytest
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError
+from support.compiler import CXX
 from support.protos import layer_with, parameters
 from support.wire import field, of_other_types, shown_fields
-from support.workshop import CXX, core_archives, core_includes, made_once
+from support.workshop import core_archives, core_includes, made_once
 
 from cuffi.caffe_files.parameters import Parameters
 from cuffi.caffe_layers.call import services

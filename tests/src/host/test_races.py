@@ -1,13 +1,12 @@
 """The race finder (SANITIZE=races): kernels with a race are reported with kernel, lines and element; others are not."""
 
 import importlib
-import os
 import re
-import shlex
 import subprocess
 
 import pytest
 import torch
+from support.compiler import WORDS
 from support.workshop import SharedLayers
 
 from tools.cases.races import LaneRead, Mistake, OfHost, Race, watched
@@ -130,10 +129,9 @@ def test_a_report_that_cannot_be_written_is_printed(races, monkeypatch, tmp_path
 def test_the_ends_of_memory(tmp_path):
     """A thread's stack belongs to the thread, shared memory to one block, exactly to the last byte."""
     program = tmp_path / "races_test"
-    compiler = shlex.split(os.environ.get("CXX", "g++"))
     subprocess.run(
         [
-            *compiler,
+            *WORDS,
             "-std=c++17",
             "-Isrc/host",
             "-Iinclude",

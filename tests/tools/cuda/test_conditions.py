@@ -1,10 +1,9 @@
 """The values of #if conditions, compared with those of g++'s preprocessor."""
 
 import random
-import shutil
-import subprocess
 
 import pytest
+from support.compiler import preprocessed
 
 from tools.cuda.conditions import HOST_BUILD, IS_DEFINED, VALUES, evaluate
 from tools.cuda.lexer import Lexed
@@ -28,7 +27,6 @@ def value_of(text: str, defined) -> int | None:
     return evaluate(directive, defined)
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
 def test_conditions_have_the_preprocessors_values(tmp_path):
     draw = random.Random(1)
     conditions = ["#if " + condition(draw, 3) for _ in range(300)] + [
@@ -37,8 +35,7 @@ def test_conditions_have_the_preprocessors_values(tmp_path):
     ]
     text = "".join(f"{line}\nyes\n#else\nno\n#endif\n" for line in conditions)
     values = VALUES | {"CAFFE_HOST_BACKEND": 1}
-    command = ["g++", "-E", "-P", "-x", "c++", *(f"-D{name}={value}" for name, value in values.items()), "-"]
-    said = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout.split()
+    said = preprocessed(text, *(f"-D{name}={value}" for name, value in values.items())).split()
     assert len(said) == len(conditions)
     for line, answer in zip(conditions, said, strict=True):
         assert value_of(line + "\n", HOST_BUILD) == (answer == "yes"), line

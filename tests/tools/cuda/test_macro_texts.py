@@ -1,8 +1,7 @@
 """Macros that a body uses, replaced by their texts as the preprocessor does it."""
 
-import subprocess
-
 import pytest
+from support.compiler import preprocessed
 
 from tools.cuda.analysis import Unit
 
@@ -48,8 +47,7 @@ def test_as_the_preprocessor(body):
     found = replaced(body)
     assert found.count("\n") == body.count("\n")
     text = HEAD + "=====\n" + body
-    wanted = subprocess.run(["g++", "-E", "-P", "-x", "c++", "-"], input=text, capture_output=True, text=True)
-    right = words(wanted.stdout.partition("=====")[2])
+    right = words(preprocessed(text).partition("=====")[2])
     assert words(found.replace("WIDTH", "16")) == "{" + right + "}"
 
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT, Workshop, make
-from support.workshop import CXX
+from support.compiler import CXX
 
 from tools.make import build
 from tools.make.failures import Failure, failures

@@ -14,8 +14,11 @@ def test_standard_headers_are_compiled_once(shared_layers, workshop):
     workshop.folder.mkdir()
     (workshop.folder / "crooked").symlink_to(crooked)
     workshop.layer("one")
+    (workshop.layer("two") / "macros_first").touch()
+    workshop.build("libraries", "LAYERS=two")  # the tree's layers need no such header
+    (workshop.folder / "two" / "_host.abi3.so").unlink()
     said = workshop.build("-n", "V=1", "libraries")
-    for source in ("square_layer.cpp", "square_layer.cu", "registration.cpp", "one.cu"):
+    for source in ("square_layer.cpp", "square_layer.cu", "registration.cpp", "one.cu", "two.cu"):
         (command,) = set(re.findall(rf"if \(  *(\S.*?) -MD .*/{source}\.o\.partial", said))
         done = subprocess.run(
             [*shlex.split(command), "-H", "-fsyntax-only", "-xc++", os.devnull],

@@ -3,7 +3,7 @@
 import subprocess
 
 import pytest
-from support.workshop import CXX
+from support.compiler import CXX
 
 from tools.make.python_abi import PYTHON_ABI, python_includes
 

@@ -4,19 +4,18 @@ import os
 import platform
 import re
 import shlex
-import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.compiler import CXX, of_name
 
 from tools.make import find_nvcc, settings
 from tools.make.settings import ROOT, Settings, from_environment, of_each_folder
 from tools.refused import Refused
 
 # Where clang++ alone is there, too.
-GXX = "g++" if shutil.which("g++") else "clang++"
 
 
 def of(**given) -> Settings:
@@ -109,10 +108,10 @@ def test_compilers(monkeypatch, tmp_path):
     nvcc.chmod(0o755)
     homes = []
     monkeypatch.setattr(settings.find_nvcc, "find", lambda home: homes.append(home) or str(nvcc))
-    made = Settings({"CUDA_HOME": "/home", "CXX": f"{GXX}  -O1 'a b'", "ARCH": " sm_90  sm_80 "})
+    made = Settings({"CUDA_HOME": "/home", "CXX": f"{CXX}  -O1 'a b'", "ARCH": " sm_90  sm_80 "})
     assert (made.nvcc, made.nvcc, homes) == (str(nvcc), str(nvcc), ["/home"])
     assert made.backends == ["host", "cuda"] and made.missing == []
-    assert made.cxx == f"{GXX} -O1 'a b'" and made.arch == "sm_90 sm_80" and made.of("ARCH") == made.arch
+    assert made.cxx == f"{CXX} -O1 'a b'" and made.arch == "sm_90 sm_80" and made.of("ARCH") == made.arch
     monkeypatch.setattr(settings.find_nvcc, "find", lambda home: "")
     nothing = of(NVCC="search")
     assert nothing.backends == ["host"] and [b.name for b in nothing.missing] == ["cuda"]
@@ -148,7 +147,7 @@ def test_each_key_has_its_own_objects():
     key = of().core_key("host")
     assert len(key) == 8 and of(ARCH="sm_80", V="1", BUILD="b").core_key("host") == key
     assert of().core_of("host") == f"build/core/host-{key}"
-    others = [of(CXX=f"{GXX} -O1"), of(HOST_ARCH="x86-64"), of(SANITIZE="1"), of(SANITIZE="races")]
+    others = [of(CXX=f"{CXX} -O1"), of(HOST_ARCH="x86-64"), of(SANITIZE="1"), of(SANITIZE="races")]
     assert len({key, *(other.core_key("host") for other in others)}) == 5
     assert of().core_key("cuda") != of(ARCH="sm_80").core_key("cuda")
 
@@ -162,8 +161,8 @@ def test_the_race_finder_takes_what_has_no_kernels_from_all(sanitize, shared):
 
 
 def test_what_make_reads():
-    lines = of(CXX=f"{GXX} '-Da=$x#y'").make_variables()
-    assert f"CXX := {GXX} '-Da=$$x\\#y'" in lines and f"PYTHON := {shlex.quote(sys.executable)}" in lines
+    lines = of(CXX=f"{CXX} '-Da=$x#y'").make_variables()
+    assert f"CXX := {CXX} '-Da=$$x\\#y'" in lines and f"PYTHON := {shlex.quote(sys.executable)}" in lines
     assert "BUILD := build" in lines and "V := " in lines
 
 
@@ -213,8 +212,7 @@ def test_a_backend_that_is_missing_is_said_and_one_that_is_not_wanted_is_not(mon
 
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_a_processor_that_the_compiler_does_not_know(compiler):
-    if not shutil.which(compiler):
-        pytest.skip(f"no {compiler}")
+    of_name(compiler)
     known = "armv8.2-a" if platform.machine() == "aarch64" else "x86-64-v3"
     for name in ("native", known):
         of(HOST_ARCH=name, NVCC="", CXX=compiler).check_processor()

@@ -11,7 +11,7 @@ The scores get a gradient; the regions get none.
 
 Written from Dai et al.: R-FCN, NIPS 2016, equation 1; the fields are those of R-FCN's fork.
 
-The gradient has the same bits in every run: it is summed in the regions' order, without atomics.
+The gradient has the same bits in every run: each pixel's sum has the regions' order.
 """
 
 from cuffi import caffe_layer

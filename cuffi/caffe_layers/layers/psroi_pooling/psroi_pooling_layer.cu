@@ -50,10 +50,11 @@ const int kPSROILanes = 4;
 const int kPSROIThreads = kPSROITile * kPSROILanes;
 const int kPSROIPitch = kPSROITile + kPSROILanes;  // so that the rows of a warp are in different banks
 const int kPSROIStaged = 512;                      // regions whose bins are in shared memory at a time
+const int kPSROIBits = 32;                         // regions that a word of marks has
 
 // The tile's pixels in a region's bin.
-struct __align__(16) PSROIBin {
-  int row, rows, begin, end;
+struct PSROIBin {
+  int first_row, end_row, begin, end;
 };
 
 template <typename Dtype>
@@ -63,21 +64,22 @@ __device__ inline PSROIBin PSROIBinOf(const Dtype* region, const double spatial_
   const PSROISpan y(region[2], region[4], spatial_scale, c / group_size % group_size, group_size, height);
   const PSROISpan x(region[1], region[3], spatial_scale, c % group_size, group_size, width);
   *pixels = (y.end - y.begin) * (x.end - x.begin);
-  const int begin = max(x.begin - first_column, 0), end = min(x.end - first_column, kPSROITile);
-  const PSROIBin bin = {y.begin - first_row, begin < end ? y.end - y.begin : 0, begin, end};
+  const PSROIBin bin = {max(y.begin - first_row, 0), min(y.end - first_row, kPSROITile),
+                        max(x.begin - first_column, 0), min(x.end - first_column, kPSROITile)};
   return bin;
 }
 
-// Only one bin of each region reads a score map. So a row's threads go through all regions, and add a bin's share
-// to their pixels of the row. Each pixel belongs to one thread: this needs no atomics, the sum has the regions'
-// order, and each pixel is written to memory once. A block computes each region's bin once.
+// Only one bin of each region reads a score map. A block computes each region's bin once, and marks it at the rows that
+// it has. A row's threads go through the regions that are marked there, and add a bin's share to their pixels of the
+// row. Each pixel belongs to one thread: its sum has the regions' order, and it is written to memory once.
 template <typename Dtype>
 __global__ void PSROIPoolingBackward(const int tiles_down, const int tiles_across, const int num_regions,
                                      const Dtype* regions, const double spatial_scale, const int channels,
                                      const int height, const int width, const int group_size,
                                      const Dtype* top_diff, Dtype* scores_diff) {
-  __shared__ PSROIBin bins[kPSROIStaged];
+  __shared__ int begins[kPSROIStaged], ends[kPSROIStaged];
   __shared__ Dtype shares[kPSROIStaged];
+  __shared__ unsigned int marks[kPSROIStaged / kPSROIBits * kPSROITile];
   __shared__ Dtype sums[kPSROITile * kPSROIPitch];
   const int map = blockIdx.x / (tiles_down * tiles_across);
   const int first_row = blockIdx.x / tiles_across % tiles_down * kPSROITile;
@@ -89,24 +91,29 @@ __global__ void PSROIPoolingBackward(const int tiles_down, const int tiles_acros
   for (int w = lane; w < kPSROITile; w += kPSROILanes) own[w] = 0;
   for (int first = 0; first < num_regions; first += kPSROIStaged) {
     const int here = min(kPSROIStaged, num_regions - first);
+    const int words = (here + kPSROIBits - 1) / kPSROIBits;
+    for (int i = threadIdx.x; i < words * kPSROITile; i += kPSROIThreads) marks[i] = 0;
+    __syncthreads();
     for (int i = threadIdx.x; i < here; i += kPSROIThreads) {
       const Dtype* region = regions + (first + i) * 5;
-      PSROIBin bin = {0, 0, 0, 0};
-      if (PSROIImage(region) == image) {
-        int pixels;
-        bin =
-            PSROIBinOf(region, spatial_scale, c, height, width, group_size, first_row, first_column, &pixels);
-        shares[i] = top_diff[(first + i) * channels + c] / pixels;
-      }
-      bins[i] = bin;
+      if (PSROIImage(region) != image) continue;
+      int pixels;
+      const PSROIBin bin =
+          PSROIBinOf(region, spatial_scale, c, height, width, group_size, first_row, first_column, &pixels);
+      if (bin.begin >= bin.end) continue;
+      begins[i] = bin.begin, ends[i] = bin.end;
+      shares[i] = top_diff[(first + i) * channels + c] / pixels;
+      for (int r = bin.first_row; r < bin.end_row; ++r)
+        atomicOr(marks + i / kPSROIBits * kPSROITile + r, 1u << i % kPSROIBits);
     }
     __syncthreads();
-    for (int i = 0; has_row && i < here; ++i) {
-      const PSROIBin bin = bins[i];
-      if (static_cast<unsigned>(row - bin.row) >= static_cast<unsigned>(bin.rows)) continue;
-      // The first of this thread's pixels that is not before the bin.
-      const int from = bin.begin + ((lane - bin.begin) & (kPSROILanes - 1));
-      for (int w = from; w < bin.end; w += kPSROILanes) own[w] += shares[i];
+    for (int word = 0; has_row && word < words; ++word) {
+      for (unsigned int left = marks[word * kPSROITile + row]; left != 0; left &= left - 1) {
+        const int i = word * kPSROIBits + __ffs(left) - 1, begin = begins[i], end = ends[i];
+        // The first of this thread's pixels that is not before the bin.
+        const int from = begin + ((lane - begin) & (kPSROILanes - 1));
+        for (int w = from; w < end; w += kPSROILanes) own[w] += shares[i];
+      }
     }
     __syncthreads();
   }

@@ -1,0 +1,235 @@
+"""Does the judge tell a mistake in a right kernel? Ten kinds of them, in the programs of the folder right.
+
+    python -m lab.judge.mutants --number 200 --seed 1 --jobs 2
+    python -m lab.judge.mutants --only "no atomic" --show       each mistake with what is told of it
+
+Each program must be judged as right, and what it prints is the reference of its mutants. A mutant counts as told if the
+judge's verdict is a class of mistakes, and as "no end" if it reached the limit of time, which its program does not.
+Mutants that are right, too, are listed in right/equivalent.txt with the reason, and do not count, nor do those that do
+not compile. Returns 1 if fewer than --wanted percent are told or have no end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import random
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cuffi.judging.findings import NO_VERDICT
+from cuffi.judging.pool import judge_all
+
+RIGHT = Path(__file__).resolve().parent / "right"
+ATOMICS = {
+    "atomicAdd": "+",
+    "atomicMax": "max",
+    "atomicMin": "min",
+    "atomicExch": "=",
+    "atomicCAS": "?",
+    "atomicInc": "+1",
+}
+# What each kind looks for in the text before main(), and what it puts there. `\1` is the first group.
+SIMPLE = {
+    "no barrier": [(r"__sync(?:threads|warp)\(\);", ";")],
+    "barrier in a condition": [(r"__syncthreads\(\);", "if (threadIdx.x % 2) __syncthreads();")],
+    "no guard": [
+        (r"\bif \([^;{}]*?(?:<|>=)[^;{}=]*?\) (?=[\w*]+[\[ (].*;)(?!return)", ""),
+        (r"\bif \([^;{}]*?(?:<|>=)[^;{}]*?\) return;", ""),
+        (r"(= )[^=;]*? < [^=;]*? \? (.*?) : [^;]*;", r"\1\2;"),
+        (r"(\w+ < \w+)(?= && )", "true"),
+        (r"(?<=&& )(\w+(?: \+ [\w.]+)? < \w+)(?=[) ])", "true"),
+    ],
+    "off by one": [(r"(?<= )<(?= [\w*(])", "<="), (r"(?<= )>=(?= \w)", ">"), (r"(?<= )>(?= 0; )", ">=")],
+    "index off by one": [
+        (r"(?<=[\w\]])\[([^\[\]]+)\](?!\s*\[|, \w+\[|;\n  (?:int|float|__shared__) )", r"[\1 + 1]")
+    ],
+    "block or axis forgotten": [
+        (r"blockIdx\.x \* blockDim\.x \+ ", ""),
+        (r"\bblockIdx\.y\b", "blockIdx.x"),
+        (r"\bthreadIdx\.y\b", "threadIdx.x"),
+        (r"(?<=\[)blockIdx\.x(?=[\]. *])", "0"),
+        (r"\b(\w*warp)\b(?=\]| \+ 1)", "0"),
+    ],
+    "another lane": [
+        (r"0xffffffff(?=, [^;]*\))", "0xffff"),
+        (r"(__shfl_\w+\(0xffffffff, .*?), (\w+)\)", r"\1, \2 + 1)"),
+        (r"__shfl_down_sync", "__shfl_up_sync"),
+        (r"__shfl_up_sync", "__shfl_down_sync"),
+    ],
+}
+OF_SHARED = (r"(__shared__ \w+ \w+(?:\[\w+\])?)\[([^\]]+)\]", r"\1[(\2) / 2]")
+OF_HOST = {
+    "too small": [
+        (r"(cudaMalloc\(&\w+(?:\[\d\])?), (.*)\);", r"\1, (\2) / 2);"),
+        (r"(<<<.*, )(\w[^>]* \* sizeof\(\w+\))>>>", r"\1(\2) / 2>>>"),
+    ],
+    "not set": [(r"cudaMem(?:set|cpyToSymbol)\(.*\);", ";")],
+}
+SET = r"(?m)^ +(?:if \(.*\) )?\w+\[[^=\n]*\] = (?:0|1|[^;]* \? [^;]*: 0|v|sum|m|__popc\(\w+\));"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A piece of a program, and the text that replaces it."""
+
+    program: str
+    kind: str
+    start: int
+    end: int
+    text: str
+
+    def applied(self, source: str) -> str:
+        return source[: self.start] + self.text + source[self.end :]
+
+    def line(self, source: str) -> int:
+        return source.count("\n", 0, self.start) + 1
+
+    def name(self, source: str) -> str:
+        """The program, its line, the kind, and the line as it is now."""
+        number = self.line(source)
+        lines = self.applied(source).splitlines()
+        return f"{self.program}:{number}: {self.kind}: {lines[number - 1].strip()}"
+
+
+def mutants(program: str, source: str) -> Iterator[Mutant]:
+    """All mistakes of a program."""
+    main = source.index("int main()")
+
+    def found(kind: str, pattern: str, by: str, first: int, last: int) -> Iterator[Mutant]:
+        for match in re.compile(pattern).finditer(source, first, last):
+            yield Mutant(program, kind, *match.span(), match.expand(by))
+
+    for kind, ways in SIMPLE.items():
+        for pattern, by in ways:
+            for one in found(kind, pattern, by, 0, main):
+                if kind != "index off by one" or "__shared__" not in _line(source, one.start):
+                    yield one
+    for kind, ways in OF_HOST.items():
+        for pattern, by in ways:
+            yield from found(kind, pattern, by, main, len(source))
+    yield from found("too small", *OF_SHARED, 0, main)
+    yield from found("not set", SET, ";", 0, main)
+    yield from _without_atomics(program, source, main)
+
+
+def _line(source: str, at: int) -> str:
+    return source[source.rfind("\n", 0, at) + 1 : source.find("\n", at)]
+
+
+def _without_atomics(program: str, source: str, main: int) -> Iterator[Mutant]:
+    """Each atomic as what it does, in steps."""
+    for match in re.compile(r"\b(atomic\w+)\(").finditer(source, 0, main):
+        depth, end = 1, match.end()
+        while depth:
+            depth += {"(": 1, ")": -1}.get(source[end], 0)
+            end += 1
+        words = _split(source[match.end() : end - 1])
+        place = f"*({words[0]})"
+        by = {
+            "+": f"({place} += {words[1]}) - ({words[1]})"
+            if source[end] != ";"
+            else f"{place} += {words[1]}",
+            "max": f"{place} = max({place}, {words[1]})",
+            "min": f"{place} = min({place}, {words[1]})",
+            "=": f"{place} = {words[1]}",
+            "?": f"({place} == {words[1]} ? ({place} = {words[-1]}, {words[1]}) : {place})",
+            "+1": f"{place} += 1",
+        }[ATOMICS[match[1]]]
+        yield Mutant(program, "no atomic", match.start(), end, by)
+
+
+def _split(text: str) -> list[str]:
+    """Arguments, by the commas outside of brackets."""
+    words, depth = [""], 0
+    for letter in text:
+        depth += (letter in "([") - (letter in ")]")
+        words = [*words, ""] if letter == "," and not depth else [*words[:-1], words[-1] + letter]
+    return [word.strip() for word in words]
+
+
+def drawn(sources: dict[str, str], number: int, seed: int, only: list[str]) -> list[Mutant]:
+    """As many of each kind, no two alike; equivalent ones are left out."""
+    equal = {line.partition("  #")[0] for line in (RIGHT / "equivalent.txt").read_text().splitlines()}
+    by_kind: dict[str, dict[str, Mutant]] = collections.defaultdict(dict)
+    for program, source in sources.items():
+        for one in mutants(program, source):
+            if (name := one.name(source)) not in equal and one.applied(source) != source:
+                by_kind[one.kind].setdefault(name, one)
+    chosen = []
+    for kind in sorted(by_kind):
+        if not only or kind in only:
+            all_of = list(by_kind[kind].values())
+            random.Random(f"{seed} {kind}").shuffle(all_of)
+            chosen += all_of[: -(-number // (len(only) or len(by_kind)))]
+    return chosen
+
+
+def judged(requests: list[dict], jobs: int, seconds: float) -> dict[str, dict]:
+    return {one["id"]: one for one in judge_all(requests, jobs, options=[f"--seconds={seconds:g}"])}
+
+
+def is_told(said: dict) -> bool:
+    return said["verdict"] not in {"ok", *NO_VERDICT}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--number", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--only", nargs="*", default=[], metavar="KIND")
+    parser.add_argument("--wanted", type=float, default=98)
+    parser.add_argument("--show", action="store_true", help="print what is told of each")
+    options = parser.parse_args()
+    sources = {file.name: file.read_text() for file in sorted(RIGHT.glob("*.cu"))}
+    first = judged(
+        [{"id": name, "files": [str(RIGHT / name)]} for name in sources], options.jobs, options.seconds
+    )
+    if wrong := {name: said["verdict"] for name, said in first.items() if said["verdict"] != "ok"}:
+        sys.exit(f"these programs must be right: {wrong}")
+    with tempfile.TemporaryDirectory() as folder:
+        requests, kinds = [], {}
+        (Path(folder) / "program.h").write_text((RIGHT / "program.h").read_text())
+        for number, one in enumerate(drawn(sources, options.number, options.seed, options.only)):
+            source = sources[one.program]
+            file = Path(folder) / f"{number}.cu"
+            file.write_text(one.applied(source))
+            said = f"print({first[one.program]['output']!r}, end='')"
+            (reference := file.with_suffix(".py")).write_text(said)
+            kinds[name := one.name(source)] = one.kind
+            requests.append({"id": name, "files": [str(file)], "reference": str(reference)})
+        answers = judged(requests, options.jobs, options.seconds)
+    return report(answers, kinds, options)
+
+
+def report(answers: dict[str, dict], kinds: dict[str, str], options: argparse.Namespace) -> int:
+    """Print what was told of how many."""
+    counts, told, endless = (collections.Counter[str]() for _ in range(3))
+    for name, said in answers.items():
+        if said["verdict"] == "not-built":
+            continue
+        counts[kinds[name]] += 1
+        told[kinds[name]] += is_told(said)
+        endless[kinds[name]] += said["verdict"] == "hang"
+        if options.show or not is_told(said):
+            text = said["findings"][0]["text"].splitlines()[0] if said["findings"] else ""
+            print(f"{'' if is_told(said) else 'NOT TOLD '}{name}: {said['verdict']} {text[:200]}")
+    for kind in sorted(counts):
+        print(f"{kind:24} {told[kind]} of {counts[kind]}, no end {endless[kind]}")
+    share = 100 * (told.total() + endless.total()) / max(1, counts.total())
+    print(
+        f"told {told.total()}, no end {endless.total()}, of {counts.total()} ({share:.1f}%), seed {options.seed}"
+    )
+    return share < options.wanted
+
+
+if __name__ == "__main__":
+    sys.exit(main())
