@@ -1,6 +1,7 @@
 """python -m cuffi.run: a CUDA program on the processor."""
 
 from cuffi import run
+from cuffi.judge import judge
 
 
 def test_a_program_in_two_files(tmp_path, capfd):
@@ -36,6 +37,31 @@ def test_what_programs_ask_a_device_for(tmp_path, capfd):
     )
     assert run.main([str(tmp_path / "main.cu")]) == 0
     assert capfd.readouterr().out == "1 5 1 1\n"
+
+
+def test_a_file_in_c(tmp_path, capfd):
+    """As nvcc does: what C allows is allowed, such as a function that ends without its value."""
+    (tmp_path / "both.h").write_text(
+        '#ifdef __cplusplus\nextern "C" {\n#endif\nint filled(int* x, int n);\n'
+        "#ifdef __cplusplus\n}\n#endif\n"
+    )
+    (tmp_path / "host.c").write_text(
+        '#include "both.h"\n#include <stdlib.h>\n'
+        "int filled(x, n) int* x; int n;\n"
+        "{ int *class = malloc(n * sizeof *class); for (int i = 0; i < n; ++i) x[i] = class[i] = i; free(class); }\n"
+    )
+    (tmp_path / "main.cu").write_text(
+        '#include <stdio.h>\n#include "both.h"\n'
+        "__global__ void k(int* x) { x[threadIdx.x] += 3; }\n"
+        "int main() {\n  int x[4], *d;\n  filled(x, 4);\n  cudaMalloc(&d, sizeof x);\n"
+        "  cudaMemcpy(d, x, sizeof x, cudaMemcpyHostToDevice);\n  k<<<1, 4>>>(d);\n"
+        "  cudaMemcpy(x, d, sizeof x, cudaMemcpyDeviceToHost);\n"
+        '  printf("%d %d\\n", x[0], x[3]);\n}\n'
+    )
+    files = [tmp_path / "host.c", tmp_path / "main.cu"]
+    assert run.main([*map(str, files), "-std=c++20"]) == 0
+    assert capfd.readouterr().out == "3 6\n"
+    assert judge(files)["verdict"] == "ok"
 
 
 def test_what_cannot_run(tmp_path, capsys):

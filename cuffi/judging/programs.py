@@ -49,6 +49,7 @@ AS_NVCC = [
     "-fpermissive",
     "-w",
 ]
+OF_CUDA = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"](cuda|vector_types|builtin_types|cu(blas|rand))", re.M)
 
 
 @dataclass
@@ -68,6 +69,7 @@ class Unbuilt:
     folders: list[str]
     kernels: list[str]
     has_main: bool
+    in_c: list[Path] = field(default_factory=list)  # compiled as C, where they lie
     is_sized: bool = False  # the sizes of all arrays of its kernels are promised
     takes_arguments: bool = False  # or reads what is typed
     not_watched: list[str] = field(default_factory=list)
@@ -83,7 +85,7 @@ def rewritten(files: list[Path], options: Sequence[str] = (), promises: Mapping 
         NotBuilt: the host cannot run the code, or there is nothing to run.
     """
     made = Unbuilt({}, [], [], [], False)
-    units = []
+    units, of_c = [], []
     projects = [Project(file) for file in files]
     root = Path(os.path.commonpath([project.folders[-1] for project in projects]))
     given = [Path(word[2:]).resolve() for word in options if word.startswith("-I")]
@@ -105,6 +107,10 @@ def rewritten(files: list[Path], options: Sequence[str] = (), promises: Mapping 
             unit = Unit(read(str(file)), str(file), HostRewriter.defined, find, root=str(root))
         except OSError as error:
             raise NotBuilt("not-built", [f"{file}: {error.strerror}"]) from error
+        if is_c(file, unit):
+            made.in_c.append(file)
+            of_c.append(decided(unit))
+            continue
         texts, problems, notes = rewrite_unit(unit, RaceRewriter, "cuffi.judge", "")
         if problems:
             raise NotBuilt("refused", [str(problem) for problem in problems[:3]])
@@ -112,6 +118,7 @@ def rewritten(files: list[Path], options: Sequence[str] = (), promises: Mapping 
         made.not_watched += notes
         made.sources.append(str(file.parent.relative_to(root) / f"judged{number}.cpp"))
         made.texts |= {name or made.sources[-1]: text for name, text in texts.items()}
+    units += of_c
     functions = [f for unit in units for source in unit.sources for f in source.functions]
     for source in (source for unit in units for source in unit.sources):
         for f in (f for f in source.functions if f.is_kernel):
@@ -126,6 +133,11 @@ def rewritten(files: list[Path], options: Sequence[str] = (), promises: Mapping 
         _invent(made, units[0], files[0], promises)
     made.folders = list(dict.fromkeys(made.folders))
     return made
+
+
+def is_c(file: Path, unit: Unit) -> bool:
+    """Is it C, as nvcc takes it? CUDA's host API is C++ here, so a file that includes it is taken for C++."""
+    return file.suffix == ".c" and not any(OF_CUDA.search(source.text) for source in unit.sources)
 
 
 def _invent(made: Unbuilt, unit: Unit, file: Path, promises: Mapping | None):
@@ -239,6 +251,12 @@ def program(
         objects.append(folder / f"judged{number}.o")
         around_it = [*compiler(), *flags(mode), "-include", header, *around]
         call([*around_it, "-c", folder / source, "-o", objects[-1]], limits, folder)
+    for number, source in enumerate(unbuilt.in_c):
+        objects.append(folder / f"c{number}.o")
+        words = [word for word in around if not word.startswith("-std=")]
+        call(
+            [*compiler(), "-x", "c", *c_flags(mode), *words, "-c", source, "-o", objects[-1]], limits, folder
+        )
     # Without -fsanitize=thread: the launcher has its functions.
     sanitizer = ["-fsanitize=address,undefined"] if mode == "memory" else []
     ends = ["-o", folder / "judged", "-pthread", "-ldl", *sanitizer, *linked]
@@ -296,6 +314,10 @@ def flags(mode: str) -> list[str]:
         f"-I{root}/src",
         *MODES[mode],
     ]
+
+
+def c_flags(mode: str) -> list[str]:
+    return ["-std=gnu17", *(word for word in AS_NVCC if word != "-fpermissive"), *MODES[mode]]
 
 
 @functools.cache
