@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 from conftest import ROOT
-from support.syntax import named_in
+from support.syntax import lines_of, named_in
 from support.typed import not_none
 from test_walls import room_of
 
@@ -19,13 +19,6 @@ def test_no_file_of_tests_is_long():
         str(f.relative_to(ROOT)): n for f in sources("tests") if (n := len(f.read_text().splitlines())) > 500
     }
     assert not long, "split it by what it tests"
-
-
-def lines_of(function: ast.FunctionDef) -> int:
-    """The lines of a function without its docstring."""
-    body, count = function.body, not_none(function.end_lineno) - function.lineno + 1
-    text = body[0] if ast.get_docstring(function) else None
-    return count - (not_none(text.end_lineno) - text.lineno + 1 if text else 0)
 
 
 def test_few_functions_are_longer_than_a_screen():

@@ -10,7 +10,7 @@ _NAMES = ("g++", "clang++")
 
 def cxx(wanted: str | None = None) -> str:
     """The command of the C++ compiler: the wanted one, by default CXX; else g++, or clang++ if that alone is there."""
-    wanted = os.environ.get("CXX", "") if wanted is None else wanted
-    if wanted.strip() not in ("", SEARCH):
-        return wanted
+    for named in (wanted or "", os.environ.get("CXX", "")):
+        if named.strip() not in ("", SEARCH):
+            return named
     return next(filter(shutil.which, _NAMES), _NAMES[0])

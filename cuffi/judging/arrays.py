@@ -76,7 +76,9 @@ def array_of(line: str, is_written: bool, text: str = "") -> str:
 def _by_atomics(line: str) -> set[str]:
     """The arrays that this line uses in atomic operations, and nowhere else."""
     names = [match[1] for match in _ATOMIC.finditer(line)]
-    return {one for one in names if len(re.findall(rf"(?<![\w.>]){re.escape(one)}\b", line)) == names.count(one)}
+    return {
+        one for one in names if len(re.findall(rf"(?<![\w.>]){re.escape(one)}\b", line)) == names.count(one)
+    }
 
 
 def shared_by(lines: tuple[str, str], what: str, text: str) -> str:

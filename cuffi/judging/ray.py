@@ -19,7 +19,8 @@ from pathlib import Path
 from . import pool
 from .pool import Lost
 
-PATIENCE = 120  # seconds more than the judge's own, for an actor that waits for its machine
+PATIENCE = 120  # seconds for an actor that waits for its machine
+STARTS = 10  # of an actor that is lost before it is there, which is no candidate's fault
 
 
 class Host:
@@ -27,6 +28,9 @@ class Host:
 
     def __init__(self, options: list[str]):
         self.options, self.judge = options, pool.Judge(options)
+
+    def ready(self):
+        """Nothing: whoever waits for it knows that the actor is there."""
 
     def ask(self, request: dict, seconds: float) -> dict | str:
         """The answer, or why there is none."""
@@ -37,25 +41,34 @@ class Host:
 
 
 class Remote:
-    """A judge on one of the machines."""
+    """A judge on one of the machines, which is there.
+
+    Raises:
+        RuntimeError: no actor can start, such as on a machine without the toolkit.
+    """
 
     def __init__(self, options: list[str]):
         self._ray = importlib.import_module("ray")
-        self._actor = self._ray.remote(num_cpus=1, max_restarts=0)(Host).remote(options)
+        for left in reversed(range(STARTS)):
+            self._actor = self._ray.remote(num_cpus=1, max_restarts=0)(Host).remote(options)
+            try:
+                self._ray.get(self._actor.ready.remote(), timeout=PATIENCE)
+                return
+            except self._ray.exceptions.RayError as error:
+                if getattr(error, "actor_init_failed", False) or not left:
+                    why = (str(error).strip() or type(error).__name__).splitlines()[-1]
+                    raise RuntimeError(f"a judge cannot start: {why}") from None
 
     def ask(self, request: dict, seconds: float) -> dict:
         """The answer to a request.
 
         Raises:
             Lost: the actor or its machine has ended, or there is no answer in time.
-            RuntimeError: no actor can start, such as on a machine without the toolkit.
         """
         waiting = self._actor.ask.remote(request, seconds)
         try:
             said = self._ray.get(waiting, timeout=seconds + PATIENCE)
         except self._ray.exceptions.RayError as error:  # GetTimeoutError is one
-            if getattr(error, "actor_init_failed", False):  # which is no candidate's fault
-                raise RuntimeError(f"a judge cannot start: {str(error).strip().splitlines()[-1]}") from None
             raise Lost((str(error).strip() or type(error).__name__).splitlines()[0]) from None
         if isinstance(said, str):
             raise Lost(said)

@@ -150,7 +150,8 @@ class _Inline:
             name, given, shown_as, declarations, root,
         )  # fmt: skip
         self.files = {PurePosixPath(f"{name}.cu"): given.text, PurePosixPath("prologue.h"): prologue}
-        if not prologue.startswith((b"#define", b"#undef")):  # the caller's macros count in the headers behind them
+        # The caller's macros count in the headers behind them. Without any, the first header is precompiled.
+        if not prologue.startswith((b"#define", b"#undef")):
             self.files[PurePosixPath("macros_first")] = b""
         self.files |= {PurePosixPath(place): content for place, content in given.headers.items()}
         if declarations is not None:

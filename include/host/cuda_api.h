@@ -127,7 +127,8 @@ inline void host_copies(const void*, size_t) {}
 inline void* memcpy_watched(void* to, const void* from, size_t bytes) { return memmove(to, from, bytes); }
 inline void* memset_watched(void* to, int byte, size_t bytes) { return memset(to, byte, bytes); }
 #endif
-[[noreturn]] void trap();  // not thrown here: <stdexcept> is half of what a small kernel includes
+// Not thrown here: <stdexcept> is half of what a small kernel includes.
+[[noreturn]] void trap(const char* name = "__trap");
 }  // namespace cuda_host
 
 inline cudaError_t cudaGetLastError() { return cuda_host::last_error(true); }

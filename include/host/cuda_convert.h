@@ -70,9 +70,49 @@ template <typename T>
 constexpr bool is_real = !std::is_void<real_of<T>>::value;
 template <typename T>
 constexpr bool is_whole = std::is_integral<T>::value && !std::is_same<gpu_plain<T>, bool>::value;
+
+// By which integer a class is made of a real number, or is assigned one: void, if by none, or by real numbers, too.
+struct AnyReal {
+  template <typename To, std::enable_if_t<std::is_floating_point<To>::value, int> = 0>
+  operator To() const;
+};
+template <typename T>
+struct Only {
+  template <typename To, std::enable_if_t<std::is_same<To, T>::value, int> = 0>
+  operator To() const;
+};
+template <typename Class, typename Given>
+constexpr bool takes_given =
+    std::is_constructible<Class, Given>::value || std::is_assignable<Class&, Given>::value;
+template <typename Class, typename... Wholes>
+struct OneOf {
+  using type = void;
+};
+template <typename Class, typename Whole, typename... Others>
+struct OneOf<Class, Whole, Others...>
+    : std::conditional_t<takes_given<Class, Only<Whole>>, OneOf<Whole>, OneOf<Class, Others...>> {};
+template <typename Whole>
+struct OneOf<Whole> {
+  using type = std::conditional_t<std::is_integral<Whole>::value, Whole, void>;
+};
+template <typename Class, typename From, bool is_class = std::is_class<Class>::value && is_real<From>,
+          typename = void>
+struct MadeOf {
+  using type = void;
+};
+template <typename Class, typename From>
+struct MadeOf<Class, From, true,
+              std::enable_if_t<!takes_given<Class, AnyReal> && !takes_given<Class, Only<From>>>>
+    : OneOf<Class, int, unsigned int, long, unsigned long, long long, unsigned long long, short,
+            unsigned short, char, signed char, unsigned char> {};
+
+// What a GPU's rule for a conversion gives: To, if it is an integer, or that of which a class is made; else void.
+template <typename To, typename From>
+using ruled_as =
+    std::conditional_t<is_whole<To> && is_real<From>, std::remove_cv_t<To>, typename MadeOf<To, From>::type>;
 // Does a conversion have a rule of a GPU's own?
 template <typename To, typename From>
-constexpr bool is_ruled = is_whole<gpu_plain<To>> && is_real<gpu_plain<From>>;
+constexpr bool is_ruled = !std::is_void<ruled_as<gpu_plain<To>, gpu_plain<From>>>::value;
 
 // x86 gives the least integer where a number does not fit, and ARM what a GPU gives. The processor foresees the branch.
 struct WithBranch {
@@ -118,7 +158,7 @@ CAFFE_HOST_THROUGH To converted(From x) {
 template <typename To, typename Way, typename From>
 CAFFE_HOST_THROUGH To cast(From&& x) {
   if constexpr (is_ruled<To, From>) {
-    return converted<To, Way>(static_cast<gpu_plain<From>>(x));
+    return static_cast<To>(converted<ruled_as<To, gpu_plain<From>>, Way>(static_cast<gpu_plain<From>>(x)));
   } else if constexpr (std::is_enum<To>::value && is_real<gpu_plain<From>>) {
     return static_cast<To>(converted<std::underlying_type_t<To>, Way>(static_cast<gpu_plain<From>>(x)));
   } else {
@@ -143,14 +183,14 @@ struct Into {
   template <typename From, std::enable_if_t<is_number<From>, int> = 0>
   CAFFE_HOST_THROUGH auto operator=(From x) const {
     if constexpr (is_ruled<To, From>)
-      return cast<gpu_plain<To>, Way>(x);
+      return cast<ruled_as<gpu_plain<To>, From>, Way>(x);
     else
       return x;
   }
   template <typename From, std::enable_if_t<!is_number<From>, int> = 0>
   CAFFE_HOST_THROUGH decltype(auto) operator=(From&& x) const {
     if constexpr (is_ruled<To, From>)
-      return cast<gpu_plain<To>, Way>(x);
+      return cast<ruled_as<gpu_plain<To>, gpu_plain<From>>, Way>(x);
     else
       return static_cast<From&&>(x);
   }
@@ -160,9 +200,9 @@ struct Into {
 template <typename To, typename Way>
 struct Bound {
   template <typename From>
-  CAFFE_HOST_THROUGH auto operator=(From&& x) const -> std::conditional_t<
-      is_ruled<To, From>, gpu_plain<To>,
-      std::conditional_t<is_number<From> && std::is_rvalue_reference<From&&>::value, From, From&&>> {
+  CAFFE_HOST_THROUGH auto operator=(From&& x) const
+      -> std::conditional_t<is_ruled<To, From>, gpu_plain<To>,
+                            std::conditional_t<std::is_rvalue_reference<From&&>::value, From, From&&>> {
     if constexpr (is_ruled<To, From>)
       return cast<gpu_plain<To>, Way>(x);
     else
@@ -395,10 +435,6 @@ struct AsWhole {
 };
 inline constexpr AsWhole gpu_whole{};
 // The same, unless the call has a function for a real number. `Call` makes it.
-struct AnyReal {
-  template <typename To, std::enable_if_t<std::is_floating_point<To>::value, int> = 0>
-  operator To() const;
-};
 template <typename Call>
 struct WholeUnless {
   template <typename From>

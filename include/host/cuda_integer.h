@@ -167,5 +167,5 @@ CAFFE_HOST_STORE(__stwt)
 // On a GPU the kernel ends with an error.
 [[noreturn]] inline void __trap() { cuda_host::trap(); }
 // So it does at a breakpoint where no debugger is.
-[[noreturn]] inline void __brkpt() { cuda_host::trap(); }
+[[noreturn]] inline void __brkpt() { cuda_host::trap("__brkpt"); }
 inline void __nanosleep(cuda_host::UInt) { cuda_host::spin(); }

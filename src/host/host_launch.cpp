@@ -91,9 +91,9 @@ cudaError_t free_memory(void* memory, bool of_host) {
   return cudaSuccess;
 }
 
-void trap() {
-  caffe_leave("a kernel called __trap()");
-  throw std::runtime_error("__trap() was called, and not by a kernel");
+void trap(const char* name) {
+  caffe_leave("a kernel called %s()", name);
+  throw std::runtime_error(std::string(name) + "() was called, and not by a kernel");
 }
 
 void refuse(const char* why) {

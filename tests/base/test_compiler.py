@@ -19,4 +19,4 @@ def test_clang_where_it_is_alone(tmp_path, monkeypatch, there, wanted):
 
 def test_what_is_named_is_taken(monkeypatch):
     monkeypatch.setenv("CXX", "g++-12 -m64")
-    assert cxx() == "g++-12 -m64" and cxx("clang++") == "clang++"
+    assert cxx() == cxx(SEARCH) == "g++-12 -m64" and cxx("clang++") == "clang++"

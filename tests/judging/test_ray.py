@@ -29,7 +29,7 @@ class Judge:
 @pytest.fixture
 def ray(monkeypatch):
     """A module like Ray, whose actors are killed by requests that say so: the first time, or always."""
-    made, killed = types.SimpleNamespace(actors=[], ended=[]), set()
+    made, killed = types.SimpleNamespace(actors=[], ended=[], starting=lambda actor: None), set()
 
     class RayError(Exception):
         pass
@@ -38,10 +38,14 @@ def ray(monkeypatch):
         def __init__(self, kind, given):
             self.its = kind(*given)
             self.ask = types.SimpleNamespace(remote=lambda *words: (self, words))
+            self.ready = types.SimpleNamespace(remote=lambda: (self, ()))
             made.actors.append(self)
 
     def get(waiting, timeout):
-        actor, (request, seconds) = waiting
+        actor, words = waiting
+        if not words:  # asked whether it is there
+            return made.starting(actor)
+        request, seconds = words
         assert timeout > seconds
         if actor in made.ended:
             raise RayError("the actor is dead")
@@ -81,20 +85,29 @@ def test_lost_actors(ray):
     assert "status 9" in said[3]["findings"][0]["text"] and set(ray.ended) == set(ray.actors)
 
 
-def test_an_actor_that_cannot_start_ends_all_with_the_reason(ray, monkeypatch):
-    def get(waiting, timeout):
+def test_an_actor_that_cannot_start_ends_all_with_the_reason(ray):
+    def starting(actor):
         error = sys.modules["ray"].exceptions.RayError(
-            "the actor died\n  more\nModuleNotFoundError: No module named 'cuffi'"
+            "the actor died\nModuleNotFoundError: No module named 'cuffi'"
         )
         error.actor_init_failed = True
         raise error
 
-    monkeypatch.setattr(sys.modules["ray"], "get", get)
+    ray.starting = starting
     with pytest.raises(
         RuntimeError, match="a judge cannot start: ModuleNotFoundError: No module named 'cuffi'"
     ):
         list(judge_all(requests(20), jobs=2))
     assert len(ray.actors) <= 3
+
+
+def test_an_actor_that_is_killed_while_it_starts_is_no_try_of_a_candidate(ray):
+    def starting(actor):
+        if len(ray.actors) < 6:
+            raise sys.modules["ray"].exceptions.RayError("the actor died")
+
+    ray.starting = starting
+    assert [one["verdict"] for one in judge_all(requests(3), jobs=1)] == ["ok"] * 3 and len(ray.actors) == 6
 
 
 def test_a_file_of_answers_goes_on(ray, tmp_path):

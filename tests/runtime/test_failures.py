@@ -116,6 +116,7 @@ DEADLY = {
     "assert in a loop": (3, 3, r"kernel deadly_kernel: .*failures\.cu:111: assertion `n < 3` failed$"),
     "assert in noexcept": (4, 3, r"kernel deadly_block_kernel: .*failures\.cu:95: assertion `n < 3` failed$"),
     "__trap": (6, 0, r"kernel deadly_block_kernel: a kernel called __trap\(\)$"),
+    "__brkpt": (15, 0, r"kernel deadly_block_kernel: a kernel called __brkpt\(\)$"),
     "900 KiB of stack": (7, 0, r"kernel deadly_block_kernel: a thread needs more stack than 640 KiB"),
     "exit in a kernel": (9, 5, r"kernel deadly_block_kernel: exit\(5\) was called$"),
     "terminate in a kernel": (10, 5, r"kernel deadly_block_kernel: std::terminate\(\) was called$"),

@@ -6,6 +6,8 @@ import gc
 from collections.abc import Iterator
 from pathlib import Path
 
+from .typed import not_none
+
 NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 WITH_BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 
@@ -43,3 +45,10 @@ def _parsed(file: Path) -> ast.Module:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def lines_of(function: ast.FunctionDef) -> int:
+    """The lines of a function without its docstring."""
+    body, count = function.body, not_none(function.end_lineno) - function.lineno + 1
+    text = body[0] if ast.get_docstring(function) else None
+    return count - (not_none(text.end_lineno) - text.lineno + 1 if text else 0)

@@ -170,9 +170,11 @@ class Assignments(Sides):
         target = self._target(sign, start, is_list)
         if target is None:
             return
+        if not is_list and self.constructs(target.removeprefix("&")) and self.is_object(after, end):
+            return
         if is_list:
             if not target.startswith("::cuda_host"):
-                yield from self._list(after, target)
+                yield from self.list_of(after, target)
         elif target.startswith("&"):
             yield self._behind(sign, f"{self.space}gpu_bound<{target[1:]}> =")
         elif not in_macro or target.startswith("::cuda_host") or target in self.given_types:
@@ -197,8 +199,10 @@ class Assignments(Sides):
     def _return(self, at: int, result: str) -> Iterator[Edit]:
         tokens, end = self.tokens, self.end(at + 1)
         if tokens[at + 1].text == "{":
-            yield from self._list(at + 1, result)
-        elif not self.names.types.may_be_whole(result):
+            yield from self.list_of(at + 1, result)
+        elif not self.names.types.may_be_whole(result) or (
+            self.constructs(result) and self.is_object(at + 1, end)
+        ):
             return
         elif end < self.last and tokens[end].text == ";" and not self.is_clear(at + 1, end):
             yield self._behind(at, f"{self.space}gpu_into<{result}> =")
@@ -209,7 +213,7 @@ class Assignments(Sides):
         if close > at + 2 and not self.is_clear(at + 2, close) and self.names.types.may_be_whole(result):
             yield tokens[at + 2].start, tokens[at + 2].start, f"{self.space}gpu_into<{result}> = "
 
-    def _list(self, opening: int, target: str) -> Iterator[Edit]:
+    def list_of(self, opening: int, target: str, is_array: bool = False) -> Iterator[Edit]:
         """`{x, y}` of integers, or of a plain struct."""
         close = self.partner.get(opening)
         if close is None:
@@ -220,18 +224,25 @@ class Assignments(Sides):
         for k, (begin, end) in enumerate(parts):
             if self.tokens[begin].text == "{":
                 if fields is None:
-                    yield from self._list(begin, target)
+                    yield from self.list_of(begin, target)
                 continue
             of = target
             if fields is not None:
                 of = f"::cuda_host::gpu_plain<decltype({target}::{fields[k]})>" if k < len(fields) else ""
             elif name in VECTORS:
                 of = VECTORS[name]
-            elif not self.names.types.may_be_whole(target):
+            elif not self.names.types.may_be_whole(target) or (
+                self.constructs(target) and not is_array and not self._is_argument(opening)
+            ):
                 return
             if of and not self.is_clear(begin, end) and self.tokens[begin].text != ".":
                 start = self.tokens[begin].start
                 yield start, start, f"{self.space}gpu_into<{of}> = "
+
+    def _is_argument(self, opening: int) -> bool:
+        """Is a class's list one argument of a constructor, or of an array?"""
+        before = self.tokens[opening - 2 if self.tokens[opening - 1].text == "=" else opening - 1]
+        return before.text == "]" or self.is_one(opening)
 
     def _direct(self, at: int) -> Iterator[Edit]:
         """`int k(x)`, `int k{x}`, `int k[]{x}`, `Cell{x}`, where `at` is k or Cell."""
@@ -242,7 +253,7 @@ class Assignments(Sides):
         is_list = tokens[opening].text == "{"
         if is_list and (tokens[at].text in self.names.types.fields or tokens[at].text in VECTORS):
             if tokens[at - 1].text not in ("struct", "class", "union", "enum"):
-                yield from self._list(opening, tokens[at].text)
+                yield from self.list_of(opening, tokens[at].text)
             return
         begin = self.statement(at)
         found = type_at(tokens, self.partner, begin, at + 1)
@@ -250,8 +261,10 @@ class Assignments(Sides):
             return
         if not self.is_declaration(begin, at) or "auto" in found[0]:
             return
+        if self.constructs(found[0]):
+            return  # see arguments.py
         if is_list:
-            yield from self._list(opening, found[0])
+            yield from self.list_of(opening, found[0])
         elif self.names.types.may_be_whole(found[0]) and not self.is_clear(opening + 1, close):
             one = len(list(split_commas(tokens, self.partner, opening + 1, close))) == 1
             if one and type_at(tokens, self.partner, opening + 1, close) is None:

@@ -53,7 +53,8 @@ def casts(
         before = tokens[i - 1].text if i else ";"
         if token.text == "static_cast" and after == "<":
             close = skip_angles(tokens, partner, i + 1, last)
-            if names.types.may_be_whole(text_of(tokens[i + 2 : close - 1])):
+            ends = " >" if tokens[close - 1].text == ">>" else ""  # static_cast<Box<int>>(x)
+            if names.types.may_be_whole(text_of(tokens[i + 2 : close - 1]) + ends):
                 yield token.start, token.end, f"{space}gpu_to"
         elif token.text == "reinterpret_cast" and after == "<":
             close = skip_angles(tokens, partner, i + 1, last)
@@ -125,6 +126,7 @@ def _functional(
         begin = at - 2
     text = text_of(tokens[begin : at + 1])
     known = names.types.whole(text) if tokens[opening].text == "{" else names.is_type(text)
+    known = known and not names.types.constructors.is_made(text)  # see arguments.py
     if not known or close is None or (qualified and tokens[begin].text not in ("std",)):
         return
     inside = tokens[opening + 1 : close]

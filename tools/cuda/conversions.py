@@ -12,9 +12,10 @@ from itertools import pairwise
 from .arguments import Arguments
 from .assignments import Assignments, result_of
 from .casts import Edit, casts
-from .conditions import Directive, Token
+from .conditions import Directive
+from .constructors import Body, class_of
 from .lexer import Lexed
-from .number_types import Names, Types, type_at, typenames, typenames_of_class
+from .number_types import Names, Types, declarators, text_of, type_at, typenames, typenames_of_class
 from .outline import Function, parameters_after, split_commas
 from .shifts import shifts
 from .sides import Sides
@@ -139,54 +140,67 @@ def _lambdas(source: Source, first: int, last: int, types: Types) -> Iterator[tu
                 yield i + 1, partner[i]
 
 
-def _types_of(tokens: list[Token], opening: int, last: int) -> Iterator[str]:
-    """The types that a class has in its head, as its bases, and declares by `using` and `typedef`."""
-    first = opening
-    while first and tokens[first - 1].text not in (";", "{", "}"):
-        first -= 1
-    yield from (token.text for token in tokens[first:opening])
-    for i in range(opening, last):
-        if tokens[i].text == "using":
-            yield tokens[i + 1].text
-        elif tokens[i].text == "typedef":
-            yield next((tokens[k - 1].text for k in range(i, last) if tokens[k].text == ";"), "")
+def _members(bodies: list[Body]) -> dict[str, str]:
+    """The types of a class's members. Of a pointer and of an array the type has a star."""
+    members: dict[str, str] = {}
+    for source, at, close in bodies:
+        tokens, partner, starts, at = source.lexed.tokens, source.lexed.partner, True, at + 1
+        while at < close:
+            if starts and (found := type_at(tokens, partner, at, close)):
+                members |= dict(declarators(tokens, partner, found[1], close, found[0]))
+            text = tokens[at].text
+            starts = text in (";", ":", "{")
+            at = partner.get(at, at) + 1 if text in ("(", "[", "{") else at + 1
+    return members
 
 
 def _initialisers(source: Source, function: Function, names: Names) -> Iterator[Edit]:
-    """`Cell(float x) : a(x), b{x} {}`: members are known by their declaration in the class."""
+    """`Cell(float x) : a(x), b{x}, Base(x) {}`: members are known by their declaration in the class."""
     tokens, partner = source.lexed.tokens, source.lexed.partner
     at, body = position_from(tokens, function.at), position_from(tokens, function.body)
-    name = tokens[at].text
+    name = function.scope or tokens[at].text
     while at < body and tokens[at].text != ":":
         at = partner.get(at, at) + 1 if tokens[at].text == "(" else at + 1
     if at >= body:
         return
-    members = set[str]()
-    for opening, close in source.classes.get(function.scope or name, []):
-        inside = range(opening, close)
-        members |= {
-            tokens[i].text
-            for i in inside
-            if tokens[i].kind == "name" and tokens[i + 1].text in (";", ",", "=", "{")
-        }
-        members -= set(_types_of(tokens, opening, close))
-    done = set[int]()
-    for i in range(at, body - 1):
-        if (
-            tokens[i].text in members
-            and tokens[i + 1].text in ("(", "{")
-            and tokens[i - 1].text in (":", ",")
-        ):
-            close = partner.get(i + 1, i + 2)
-            if close > i + 2 and not names.are_whole(tokens[i + 2 : close]):
-                place = tokens[i + 1].end
-                done.add(tokens[i + 2].start)
-                yield (
-                    place,
-                    place,
-                    f"::cuda_host::gpu_into<::cuda_host::gpu_plain<decltype({tokens[i].text})>> = ",
-                )
-    # Of bases, and what members' values call.
-    for edit in Arguments(tokens, partner, at + 1, body, names, EVERYWHERE).edits():
-        if edit[0] not in done:
-            yield edit
+    bodies = names.types.constructors.bodies.get(name, [])
+    members = _members(bodies)
+    members.pop(name, None)  # `__device__ Cell(...)` looks like one
+    bases = {name, *names.templates, *(t for one in bodies for t in one.types())}
+    arguments = Arguments(tokens, partner, at + 1, body, names, EVERYWHERE)
+    lists = Assignments(tokens, partner, at + 1, body, names, EVERYWHERE)
+    own = {key: text for one in bodies for key, text in one.meanings().items()}
+    edits = {edit[0]: edit for edit in arguments.edits()}
+    for first, last in split_commas(tokens, partner, at + 1, body):
+        opening = next((i for i in range(first, last) if tokens[i].text in ("(", "{")), last)
+        close, text = partner.get(opening, last), text_of(tokens[first:opening])
+        if opening == first or close <= opening + 1:
+            continue
+        found = [*casts(tokens, partner, opening + 1, close, names), *shifts(tokens, opening + 1, close)]
+        is_nested = tokens[opening + 1].text == "{"
+        if not is_nested and lists.is_clear(opening + 1, close):
+            yield from found
+            continue
+        meant = class_of(members.get(text) or own.get(text, ""))
+        if meant is not None and meant.name in names.types.constructors.bodies:
+            edits |= {edit[0]: edit for edit in arguments.of_object(first, opening, meant)}
+        if text in members:
+            edits |= {edit[0]: edit for edit in _member(lists, opening, text, members[text])}
+        elif tokens[opening].text == "{" and text in own:
+            edits |= {edit[0]: edit for edit in lists.list_of(opening, own[text])}
+        elif lists.is_one(opening) and tokens[opening + 1].start not in edits:
+            base, start = class_of(text), tokens[opening + 1].start
+            known = base is not None and base.name in bases
+            if known and names.types.constructors.may_be_made((meant or base).name):
+                edits[start] = start, start, f"::cuda_host::gpu_into<{text}> = "
+        yield from found
+    yield from edits.values()
+
+
+def _member(lists: Assignments, opening: int, name: str, of: str) -> Iterator[Edit]:
+    """`a(x)`, `a{x}`, `a{x, y}` of a member of this type."""
+    start, is_list = lists.tokens[opening + 1].start, lists.tokens[opening].text == "{"
+    if lists.is_one(opening) and not (is_list and of.endswith("*")):
+        yield start, start, f"::cuda_host::gpu_into<::cuda_host::gpu_plain<decltype({name})>> = "
+    elif is_list:
+        yield from lists.list_of(opening, of.removesuffix("*"), of.endswith("*"))

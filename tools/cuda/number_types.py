@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from .branches import DEVICE_MACRO, FOR_DEVICES
 from .conditions import Directive, Token
+from .constructors import Constructors
 from .names import INDEX, WARP_SIZE
 from .outline import ATTRIBUTES, Function, parameters_after, skip_angles, split_commas
 from .source import Source
@@ -88,6 +89,9 @@ class Signature(NamedTuple):
     of_class: frozenset[str]  # the names of the class's template
     is_pack: bool
     least: int = 0  # how many arguments a call must give
+    parameters: tuple[str, ...] = ()  # of the class's template, in order
+    is_constructor: bool = False
+    words: frozenset[str] = frozenset()  # before its name
 
 
 def text_of(tokens: list[Token]) -> str:
@@ -99,6 +103,8 @@ class Types:
 
     def __init__(self, sources: list[Source]):
         self.integers: dict[str, str] = {}  # a typedef of an integer, and what it stands for
+        self.meanings: dict[str, set[str]] = {}  # all that `using` and `typedef` say
+        self.constructors = Constructors([], {}, {}, None)
         self.maybe: set[str] = (
             set()
         )  # names of types that may be integers, as a template's `typename T::index`
@@ -121,6 +127,17 @@ class Types:
             self._fields(source)
         for name, takes in OF_C.items():
             self.signatures.setdefault(name, [Signature(takes, (), (), frozenset(), False)])
+        self.constructors = Constructors(sources, self.meanings, self.signatures, self._may_take)
+        for name in self.meanings:
+            of = [self.fields.get(c.name) for c in self.constructors.meant(name)]
+            if len(of) == 1 and of[0] is not None:
+                self.fields[name] = of[0]
+        self.maybe |= self.constructors.names
+        self.no_numbers -= self.constructors.names
+
+    def _may_take(self, signature: Signature, text: str) -> bool:
+        one = text.removeprefix("const ").removesuffix("&").strip()
+        return one.split()[-1:] != [] and (one in signature.of_class or self.may_be_whole(one))
 
     def is_for_devices(self, function: Function) -> bool:
         words = function.words
@@ -148,8 +165,8 @@ class Types:
         words = [w for w in re.findall(r"\w+", text) if w not in QUALIFIERS and w != "std"]
         if not words or words[-1] in KEYWORDS:
             return False
-        if "<" in text and "::" not in text.rpartition(">")[2]:
-            return words[0].endswith("_t")  # std::make_unsigned_t<T>
+        if "<" in text and "::" not in text.rpartition(">")[2]:  # std::make_unsigned_t<T>
+            return words[0].endswith("_t") or self.constructors.is_made(text)
         return words[-1] not in self.no_numbers
 
     @functools.cached_property
@@ -222,6 +239,7 @@ class Types:
                 continue
             if end < len(tokens) and tokens[end].text == ";" and name.kind == "name":
                 text = text_of(meaning)
+                self.meanings.setdefault(name.text, set()).add(text)
                 known = self.integers.setdefault(name.text, text)
                 if known != text:
                     self.maybe.add(name.text)
@@ -240,6 +258,7 @@ class Types:
 
     def _signatures(self, source: Source):
         tokens = source.lexed.tokens
+        names_of = {opening: name for name, ranges in source.classes.items() for opening, _ in ranges}
         for first, last in source.declared:
             name = source.name_of((first, last))
             begin, end = parameters_after(tokens, source.lexed.partner, name, last)
@@ -254,8 +273,17 @@ class Types:
                 "=" not in {t.text for t in tokens[a:b]}
                 for a, b in split_commas(tokens, source.lexed.partner, begin, end)
             )
+            template = tokens[_head(tokens, inside[0]) : inside[0]] if inside else []
             signature = Signature(
-                takes, _template_names(head), scope, frozenset(of_class), is_pack, min(least, len(takes))
+                takes,
+                _template_names(head),
+                scope,
+                frozenset(of_class),
+                is_pack,
+                min(least, len(takes)),
+                parameters=_template_names(template),
+                is_constructor=bool(inside) and tokens[name].text == names_of[inside[0]],
+                words=frozenset(token.text for token in head),
             )
             self.signatures.setdefault(tokens[name].text, []).append(signature)
             if [t.text for t in tokens[name : name + 3]] == ["operator", "[", "]"] and takes:
@@ -338,6 +366,7 @@ class Names:
     def __init__(self, types: Types, source: Source | None = None, function: Function | None = None):
         self.types, self.templates = types, set[str]()
         self.reals, self.wholes, self.others = set[str](), set[str](), set[str]()
+        self.objects = set[str]()  # of the files' classes
         if source is None or function is None:
             return
         tokens, partner = source.lexed.tokens, source.lexed.partner
@@ -363,6 +392,8 @@ class Names:
             self.wholes.add(name)
         else:
             self.others.add(name)
+            if words & self.types.classes:
+                self.objects.add(name)
 
     def is_type(self, text: str) -> bool:
         """Is it surely a type, and may be an integer?"""
@@ -470,10 +501,10 @@ def declared(
         if found is None or (i > first and tokens[i - 1].text == ")" and tokens[found[1]].kind != "name"):
             continue
         text, at = found
-        yield from _declarators(tokens, partner, at, last, text)
+        yield from declarators(tokens, partner, at, last, text)
 
 
-def _declarators(tokens: list[Token], partner: dict[int, int], at: int, last: int, text: str):
+def declarators(tokens: list[Token], partner: dict[int, int], at: int, last: int, text: str):
     stars = ""
     while at < last:
         token = tokens[at]

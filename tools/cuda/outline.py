@@ -149,6 +149,8 @@ class Outline:
         words = {token.text for token in tokens[head:index]}
         name = head_name(tokens, partner, head, index)
         if name is not None:
+            if _is_initialiser(tokens, partner, name, index):
+                return False
             self.declared.append((head, index))
             parameters = self._parameters(*parameters_after(tokens, partner, name, index))
             self.functions.append(
@@ -193,6 +195,14 @@ class Outline:
             type_tokens = [token for token in tokens[:stop] if token is not tokens[at]]
             type_text = mask(type_tokens, type_tokens[0].start, type_tokens[-1].end) if type_tokens else ""
             yield Parameter(tidy(type_text), tokens[at].text)
+
+
+def _is_initialiser(tokens, partner, name: int, opening: int) -> bool:
+    """Are these the braces of a member in `Cell(int x) : a{x}, b(x) {...}`, and not of the constructor?"""
+    at = parameters_after(tokens, partner, name, opening)[1]
+    while at < opening and tokens[at].text != ":":
+        at += 1
+    return at < opening and tokens[opening - 1].text not in (")", "}", ":")
 
 
 def _namespaces(head: list[Token]) -> str:

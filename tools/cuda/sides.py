@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .lexer import Token
 from .number_types import KEYWORDS, Names, text_of
-from .outline import skip_angles
+from .outline import skip_angles, split_commas
 from .tokens import LOOP
 
 STATEMENTS = {"if", "for", "while", "switch", "catch"}
@@ -115,6 +115,25 @@ class Sides:
     def is_declaration(self, begin: int, after: int) -> bool:
         token = self.tokens[begin]
         return after > begin and not (after == begin + 1 and self.names.is_variable(token.text))
+
+    def constructs(self, text: str) -> bool:
+        """Is it a class that a number may become?"""
+        return self.names.types.constructors.is_made(text)
+
+    def is_one(self, opening: int) -> bool:
+        """Is there one argument in these brackets?"""
+        return len([*split_commas(self.tokens, self.partner, opening + 1, self.partner[opening])]) == 1
+
+    def is_object(self, begin: int, end: int) -> bool:
+        """Is an expression surely an object of one of the files' classes?"""
+        types, first, after = self.names.types, self.tokens[begin].text, self.tokens[begin + 1].text
+        if end == begin + 1:
+            return first in self.names.objects
+        if after not in ("(", "{", "<"):
+            return False
+        returning = (one.words for one in types.signatures.get(first, []))
+        known = types.constructors.bodies.keys() | types.constructors.names
+        return first in types.constructors.names or any(words & known for words in returning)
 
     def type_of(self, start: int, end: int) -> str | None:
         """decltype of a left side."""

@@ -30,7 +30,7 @@ BY_VALUE = re.compile(
     r"(__\w+|atomic\w+|make_\w+|(min|max|abs|fma|fabs|sqrt|rsqrt|cbrt|exp|exp2|expm1|log|log2|log10|log1p|pow|sin|cos|tan"
     r"|tanh|erf|floor|ceil|round|rint|trunc|fmin|fmax|fmod|isnan|isinf|isfinite|ldexp|copysign|printf|assert)[fl]?)\Z"
 )
-TELLS = {"printf", "assert", "asm", "__asm__", "__asm", "volatile", "__trap", "clock", "clock64"}
+TELLS = {"printf", "assert", "asm", "__asm__", "__asm", "volatile", "__trap", "__brkpt", "clock", "clock64"}
 CASTS = {"static_cast", "reinterpret_cast", "const_cast"}
 OPERATORS = re.compile(r"[-+*/%^&|~!=<>,\[(]+|new|delete")
 STATEMENTS = {

@@ -170,7 +170,7 @@ class Rules:
         return [f"{self.settings.core_of(backend)}/host_launch.o"] if BACKENDS[backend].on_host else []
 
     def cuda_headers(self, backend: str, with_macros: bool) -> list[str]:
-        """The precompiled headers that a native layer's objects include first: CUDA's names, perhaps with our macros."""
+        """The precompiled headers that a native layer's objects include first: of CUDA's names, or of our macros."""
         name = "caffe_cuda_macro.h" if with_macros else "cuda_runtime.h"
         return [f"{self.settings.core_of(backend)}/{name}.gch"] if BACKENDS[backend].on_host else []
 

@@ -37,8 +37,14 @@ def lines_of(file: str) -> list[str]:
     ]
 
 
+def _text(group: str) -> str:
+    """A requirements file, and the files that it names by -r."""
+    text = read(file_of(group))
+    return text + "".join(_text(other) for other in re.findall(r"^-r (\w+)\.txt$", text, re.M))
+
+
 def missing(groups: list[str]) -> list[str]:
-    asked = dict.fromkeys(name for group in groups for name in _LINE.findall(read(file_of(group))))
+    asked = dict.fromkeys(name for group in groups for name in _LINE.findall(_text(group)))
     there = _with_metadata()
     if not (doubtful := [name for name in asked if _plain(name) not in there]):
         return []  # importlib.metadata takes a third of this program's time to import
@@ -72,7 +78,7 @@ def need(groups: list[str], stamp: str) -> None:
     Raises:
         Refused: packages are missing, and cannot or must not be installed.
     """
-    asked = "".join(read(file_of(group)) for group in groups)
+    asked = "".join(map(_text, groups))
     remembered = f"{sys.executable} {sys.version}\n{asked}".encode()
     if content(stamp) == remembered:
         return

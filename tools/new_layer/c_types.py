@@ -79,4 +79,10 @@ def alignment_of(kind: str) -> int:
 
 
 def tidy_words(text: str) -> str:
-    return " ".join(word for word in text.split() if word not in ("const", "typename"))
+    """A type without `const`, and integers of several words in one way: `int short unsigned` is an unsigned short."""
+    found = [word for word in text.split() if word not in ("const", "typename")]
+    if len(found) < 2 or not set(found) <= {"short", "int", "long", "signed", "unsigned", "char"}:
+        return " ".join(found)
+    size = next((word for word in ("char", "short", "long") if word in found), "int")
+    sign = "unsigned" * ("unsigned" in found) or "signed" * (size == "char" and "signed" in found)
+    return f"{sign} {size}".strip()

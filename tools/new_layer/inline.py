@@ -205,16 +205,7 @@ def completed(
     without = [f"a kernel without a launcher: {kernel} {reason}" for kernel, reason in left_out]
     without += _not_called(functions, unfit) + _of_host(source)
     if not launchers:
-        given = "load_inline(..., macros={...}) has what its makefile defines"
-        if not has_kernels and (one := _forgotten(source)):
-            why = f"{one.name} reads a thread's index, and is no kernel: write __global__ before it"
-            raise NothingExported(why, source.lexed.position(one.at)[0])
-        hidden = f"; its #if leave out every kernel: {given}" if has_kernels else ""
-        why = "; ".join(f"{kernel} {reason}" for kernel, reason in left_out)
-        raise NothingExported(
-            f"no launcher could be made for its kernels: {why}" if why else
-            'it has neither a function that is `extern "C"` nor a kernel (`__global__`)' + hidden
-        )  # fmt: skip
+        raise _without_launchers(source, left_out, has_kernels)
     if made is not None:
         made += launchers
     constants = "\n".join(file.constants_elsewhere)
@@ -227,6 +218,20 @@ def completed(
     said = {name: "".join(f"{line}\n" for _, line in said_above(source, f)) for name, f in heads.items()}
     header = "".join(f"{said[launcher.kernel.name]}{launcher.declaration()}\n" for launcher in launchers)
     return header, text.rstrip("\n") + "\n" + added, without
+
+
+def _without_launchers(source: Source, left_out: list, has_kernels: bool) -> NothingExported:
+    """Why a file has nothing that Python could call."""
+    given = "load_inline(..., macros={...}) has what its makefile defines"
+    if not has_kernels and (one := _forgotten(source)):
+        why = f"{one.name} reads a thread's index, and is no kernel: write __global__ before it"
+        return NothingExported(why, source.lexed.position(one.at)[0])
+    hidden = f"; its #if leave out every kernel: {given}" if has_kernels else ""
+    why = "; ".join(f"{kernel} {reason}" for kernel, reason in left_out)
+    return NothingExported(
+        f"no launcher could be made for its kernels: {why}" if why else
+        'it has neither a function that is `extern "C"` nor a kernel (`__global__`)' + hidden
+    )  # fmt: skip
 
 
 def _unfit(source: Source, functions: list[str]) -> dict[str, str]:

@@ -39,6 +39,8 @@ UNTOLD = re.compile(
     r"\b(__restrict__|__restrict|restrict|volatile|typename|struct|enum|__grid_constant__)\b"
     r"|\bstd\s*::\s*(?=(u?int\d+|size|ptrdiff)_t\b)"
 )
+# Of two numbers: a tensor has their bytes.
+PAIR = re.compile(r"(?:thrust|std) :: pair < ([\w ]+) , ([\w ]+) >")
 
 
 class Arguments:
@@ -96,7 +98,7 @@ class Arguments:
     def _argument(self, parameter: Parameter, types: dict[str, str]) -> Argument:
         """The last C parameter for one of the kernel's; those before it are added here."""
         text = UNTOLD.sub("", parameter.type)
-        words, stars = re.findall(r"\w+|::|[<>&]", text), text.count("*") + text.count("[")
+        words, stars = re.findall(r"\w+|::|[<>&,]", text), text.count("*") + text.count("[")
         if not parameter.type:
             raise NoLauncher("has a parameter without a name")
         const = "const " if "const" in text.split("*")[0].split() else ""
@@ -106,6 +108,8 @@ class Arguments:
             return self._struct(parameter.name, bare)
         if stars == 1 and bare in self.file.rows and not {"&", "<"} & set(words):
             return self._rows(parameter.name, bare, const)
+        if stars == 1 and (pair := self._pair(base)):
+            return self._rows(parameter.name, pair, const)
         refused = NoLauncher(f"takes a {tidy_type(parameter.type)} {parameter.name}, which C can't give it")
         if stars > 1 or re.search(r"[<>&:]|\d+\s*\]", text):
             raise refused
@@ -183,9 +187,15 @@ class Arguments:
 
     # --------------------------------------------------------------------------------- structs
 
+    def _pair(self, base: str) -> str | None:
+        """The type as C++ writes it, if it is a pair of two numbers."""
+        pair = PAIR.fullmatch(base)
+        is_plain = pair and all(tidy_words(of) in C_TYPES for of in pair.groups())
+        return re.sub(r" ?(::|<) ?| (?=[,>])", r"\1", base) if is_plain else None
+
     def _rows(self, kernel_name: str, kind: str, const: str) -> Argument:
         """A pointer to structs: a tensor has their bytes."""
-        qualified = self.file.rows[kind]
+        qualified = self.file.rows.get(kind, kind)
         name, (size, alignment) = self.named(kernel_name), self.layout(kind) or (0, 16)
         self.notes.append(f"{name}: sizeof({kind}){f' = {size}' * bool(size)} bytes for each {kind}.")
         value = f"reinterpret_cast<{const}{qualified}*>({name})"

@@ -22,6 +22,7 @@ def lacking(monkeypatch, tmp_path):
     (tmp_path / "some.txt").write_text(
         "# comment\n-r other.txt\npytest\nno-such-package-anywhere>=1  # why\n"
     )
+    (tmp_path / "other.txt").write_text("pytest\n")
     monkeypatch.setattr(requirements, "file_of", lambda group: str(tmp_path / f"{group}.txt"))
     monkeypatch.setattr(requirements, "is_virtual", lambda: True)
     for name in ("INSTALL", "PYTHON_NAMED"):
@@ -307,6 +308,16 @@ def test_nothing_missing_installs_nothing(lacking, tmp_path):
     (tmp_path / "some.txt").write_text("pytest\n\n# nothing else\n")
     requirements.need(["some"], str(tmp_path / "stamp"))
     assert not lacking and sys.executable in (tmp_path / "stamp").read_text()
+
+
+def test_what_another_requirements_file_asks_for(lacking, tmp_path):
+    """A Python that has pytest, but not what a Python 2 script needs, would fail 700 tests."""
+    (tmp_path / "some.txt").write_text("-r other.txt\npytest\n")
+    (tmp_path / "other.txt").write_text("no-such-package-anywhere\n")
+    assert requirements.missing(["some"]) == ["no-such-package-anywhere"]
+    with pytest.raises(Refused, match="no-such-package-anywhere"):
+        need(tmp_path)
+    assert lacking  # pip was asked
 
 
 def test_the_build_needs_no_lint_and_no_torch():

@@ -26,6 +26,27 @@ def test_each_of_the_kernels_parameters_has_its_own():
     assert arguments.add_parameter("int", "x").name == "x_"
 
 
+@pytest.mark.parametrize(
+    ("parameter", "wanted"),
+    [
+        ("short int* x", "int16_t *"),
+        ("const int short unsigned* x", "const uint16_t *"),
+        ("long long int* x", "int64_t *"),
+        ("unsigned long int* x", "uint64_t *"),
+        ("int long long unsigned x", "uint64_t"),
+        ("char signed* x", "int8_t *"),
+        ("char unsigned* x", "uint8_t *"),
+        ("int signed x", "int"),
+        ("const thrust::pair<float, short int>* x", "const uint8_t *"),
+        ("std::pair<int, int>* x", "uint8_t *"),
+    ],
+)
+def test_integers_of_several_words_and_pairs(parameter, wanted):
+    arguments = arguments_of(f"{parameter}, float* y")
+    arguments.add_all()
+    assert [(a.type, a.name) for a in arguments.all] == [(wanted, "x"), ("float *", "y")]
+
+
 def test_a_macro_of_the_file_takes_a_name():
     arguments = arguments_of("float* x, int width", "#define width 3\n")
     arguments.add_all()
@@ -47,6 +68,9 @@ def test_a_struct_is_filled_by_its_fields():
     [
         ("float** x", "takes a float** x, which C can't give it"),
         ("std::vector<int> v", "C can't give it"),
+        ("std::pair<int, int> v", "C can't give it"),
+        ("std::pair<int, std::string>* v", "C can't give it"),
+        ("other::pair<int, int>* v", "C can't give it"),
         ("int", "has a parameter without a name"),
     ],
 )
