@@ -255,7 +255,7 @@ class Eltwise(StockLayer):
         for shape in shapes[1:]:
             self.check(
                 shape == shapes[0],
-                "bottoms of {} and {}: they must have one shape: Crop, Pooling or Reshape before it gives them one",
+                "bottoms of {} and {}: they must have one shape: Crop or Pooling cuts the larger one",
                 shapes[0],
                 shape,
             )
