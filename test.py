@@ -11,6 +11,7 @@ LAYERS_DIR=/my/layers tests only the layers of that folder. LAYERS_DIR=/my/layer
 other.
 """
 
+import difflib
 import importlib.util
 import os
 import re
@@ -89,6 +90,21 @@ def share_the_cores() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
+def no_such_test(options: list[str]) -> str:
+    """What is said of the first test's file that is not there, with a name that is near; "" if all are there."""
+    for before, option in zip(["", *options], options, strict=False):
+        file = option.partition("::")[0]
+        if option.startswith("-") or before in VALUED or not file.endswith(".py") or Path(file).exists():
+            continue
+        if (ROOT / file).exists():
+            continue
+        found = sorted((ROOT / "tests").rglob("test_*.py"), key=lambda path: -len(path.parts))
+        known = {path.name: path.relative_to(ROOT) for path in found}  # of one name, the outermost
+        near = difflib.get_close_matches(Path(file).name, known, n=1)
+        return f"test.py: no file {file}" + (f"; did you mean {known[near[0]]}?" if near else f" in {ROOT}")
+    return ""
+
+
 def keep_bytecode() -> None:
     """CI images turn bytecode files off. Then a thousand processes would compile the tools again, and each worker would
     rewrite the tests' asserts."""
@@ -98,6 +114,9 @@ def keep_bytecode() -> None:
 
 def main() -> int:
     keep_bytecode()
+    if wrong := no_such_test(sys.argv[1:]):
+        print(wrong, file=sys.stderr)
+        return 2
     folders = [f for f in os.environ.get("LAYERS_DIR", "").split(":") if f] or [str(ROOT / "layers")]
     if len(folders) > 1:
         command = [sys.executable, __file__, *sys.argv[1:]]

@@ -30,6 +30,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from .command_line import Parser
 from .judging import kept
 from .judging.defined import unfit_pair
 from .judging.findings import NO_VERDICT, Finding, gravest, of_log, sampled
@@ -44,6 +45,21 @@ from .judging.shown import for_github, lines, sarif, shown
 
 NO_ARGUMENTS = "; no kernel had run; arguments of main() follow --, and nothing can be typed"
 OF_SCRIPT = "; no kernel had run; the script's arguments follow --"
+OF_REFERENCE = ". --reference takes the .py file with Model and get_inputs(), or what prints main()'s output"
+OF_OTHERS = (
+    ".txt",
+    ".md",
+    ".rst",
+    ".json",
+    ".yaml",
+    ".yml",
+    ".toml",
+    ".ipynb",
+    ".prototxt",
+    ".so",
+    ".o",
+    ".ptx",
+)
 SCHEMA = 3  # of the JSON
 BLOCKS = 64  # of a launch, under the race finder
 
@@ -241,8 +257,8 @@ def many(given: argparse.Namespace, arguments: list[str], options: list[str]) ->
     return next((status for status in (1, 2, 3) if status in statuses), 0)
 
 
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+def parser() -> Parser:
+    made = Parser(
         prog="cuffi judge", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     made.add_argument("files", nargs="*", metavar="file.cu")
@@ -271,21 +287,28 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def _no_file(path: Path) -> str:
+def _no_file(path: Path, given: list[str]) -> str:
     """What is said of a path that is no file, with what is near it."""
     if path.is_dir():
         inside = sorted(f"{path / f.name}" for f in path.iterdir() if f.suffix in (".cu", ".py"))
         return f"{path} is a folder: name its files: {' '.join(inside[:4]) or 'it has no .cu and no .py'}"
     beside = [f.name for f in path.parent.iterdir()] if path.parent.is_dir() else []
-    near = difflib.get_close_matches(path.name, beside, n=1)
-    return f"no file {path}" + (f"; did you mean {path.with_name(near[0])}?" if near else "")
+    near = difflib.get_close_matches(
+        path.name, [n for n in beside if f"{path.with_name(n)}" not in given], n=1
+    )
+    where = f" in {path.absolute().parent}" if path.parent.is_dir() else f": there is no folder {path.parent}"
+    return f"no file {path}" + (f"; did you mean {path.with_name(near[0])}?" if near else where)
 
 
 def _usage(given: argparse.Namespace) -> str:
     """What is wrong with the command line; "" if nothing."""
-    for file in [*given.files, *filter(None, [given.reference, given.promises])]:
+    words = [*given.files, *filter(None, [given.reference, given.promises])]
+    for file in words:
         if not Path(file).is_file():
-            return _no_file(Path(file))
+            its = OF_REFERENCE if file == given.reference and not Path(file).is_dir() else ""
+            return _no_file(Path(file), [f"{Path(word)}" for word in words]) + its
+    if other := next((file for file in given.files if Path(file).suffix in OF_OTHERS), ""):
+        return f"{other} is no CUDA file: name a .cu or a .py"
     if given.promises:
         try:
             if not isinstance(json.loads(Path(given.promises).read_text()), dict):

@@ -10,12 +10,12 @@ In Python: `Training("solver.prototxt", net).run()`, or `caffe_solver` for a loo
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from pathlib import Path
 
 from .base import CaffeError
+from .command_line import Parser
 from .folders import VARIABLE, split
 from .nets.solver import CaffeOptimizer, CaffeSchedule, caffe_solver
 from .nets.solver.solverstate import load_solverstate, save_solverstate
@@ -31,11 +31,15 @@ __all__ = [
 ]
 
 
+# The options that take a file: --resume takes none.
+ENDINGS = {".caffemodel": "--weights", ".h5": "--weights", ".solverstate": "--snapshot"}
+
+
 def main(arguments: list[str] | None = None, name: str = f"python -m {__package__}.train") -> int:
     """The command. Returns its exit status: 0, or 1 for an error that is printed."""
     import torch
 
-    parser = argparse.ArgumentParser(prog=name, description="Train a Caffe net by its solver file.")
+    parser = Parser(prog=name, description="Train a Caffe net by its solver file.", endings=ENDINGS)
     parser.add_argument("solver", help="solver.prototxt")
     parser.add_argument("--weights", help=".caffemodel files to start from, separated by ,")
     parser.add_argument("--snapshot", help="continue from this .solverstate")

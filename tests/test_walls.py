@@ -25,8 +25,8 @@ ROOMS = {
     "nets": ("cuffi/nets/",),
     "old_torch": ("cuffi/old_torch/",),
     "toolkit": (
-        "cuffi/runtime/", "cuffi/loading/", "cuffi/backends.py", "cuffi/edge.py", "cuffi/folders.py",
-        "cuffi/packages.py", "tools/", "build_ffi.py", "src/", "include/", "layers/",
+        "cuffi/runtime/", "cuffi/loading/", "cuffi/backends.py", "cuffi/command_line.py", "cuffi/edge.py",
+        "cuffi/folders.py", "cuffi/packages.py", "tools/", "build_ffi.py", "src/", "include/", "layers/",
     ),
     "judge": ("cuffi/judging/", "cuffi/judge.py", "cuffi/run.py"),
     "top": ("cuffi/",),

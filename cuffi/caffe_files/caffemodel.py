@@ -163,7 +163,10 @@ def _looks_like(data) -> str:
             return words
     begin = data[:60].decode("latin-1").split("\n")[0].rstrip("\r")
     if re.match(r"\s*<(!doctype|html|\?xml)", begin, re.IGNORECASE):
-        return f"it is text, and begins with {begin!r}, a web page: the download gave a page in place of the file"
+        return (
+            f"it is text, and begins with {begin!r}, a web page: the download gave a page in place of the "
+            "file: get the file itself again"
+        )
     is_text = len(begin) > 12 and begin.isascii() and begin.isprintable()
     return f"it is text, and begins with {begin!r}" if is_text else ""
 

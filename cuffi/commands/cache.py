@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import re
 import shutil
 from pathlib import Path
+
+from ..command_line import Parser
 
 # A layer or a module that was built: <name>-<key>.
 _ENTRY = re.compile(r"(.+)-[0-9a-f]{32}")
@@ -45,7 +46,7 @@ def clear(place: Path) -> tuple[list[str], list[str]]:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="cuffi cache")
+    parser = Parser(prog="cuffi cache")
     parser.add_argument("--clear", action="store_true", help="remove what no build is using")
     options = parser.parse_args(arguments)
     from ..loading import cache  # which Windows cannot import

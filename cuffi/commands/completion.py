@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
+from ..command_line import Parser
 from .table import COMMANDS
 
 _BASH = """_cuffi() {{
@@ -70,7 +70,7 @@ def _plain(text: str) -> str:
 
 def main(arguments: list[str]) -> int:
     shells = {"bash": bash, "zsh": zsh, "fish": fish}
-    parser = argparse.ArgumentParser(prog="cuffi completion")
+    parser = Parser(prog="cuffi completion")
     parser.add_argument("shell", choices=list(shells))
     sys.stdout.write(shells[parser.parse_args(arguments).shell]())
     return 0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import sys
 from pathlib import Path
 
+from ..command_line import Parser
 from .table import COMMANDS, LAYERS, Option
 
 _PACKAGE = __name__.partition(".")[0]
@@ -57,7 +57,7 @@ def folder(name: str, arguments: list[str], by_make: bool) -> int:
 
 def _takes_none(name: str, arguments: list[str]) -> None:
     """SystemExit if there are arguments."""
-    argparse.ArgumentParser(prog=f"cuffi {name}").parse_args(arguments)
+    Parser(prog=f"cuffi {name}").parse_args(arguments)
 
 
 def net(name: str, arguments: list[str], by_make: bool) -> int:
@@ -122,7 +122,7 @@ def _settings(name: str, arguments: list[str], by_make: bool) -> dict[str, str]:
     if by_make:  # the names of all targets are in the environment, and paths are relative to the toolkit
         settings = {o.setting: os.environ[o.setting] for o in command.options if os.environ.get(o.setting)}
         return settings | ({"VERIFY": "1"} if arguments == ["verify"] else {})
-    parser = argparse.ArgumentParser(prog=f"cuffi {name}", usage=f"cuffi {name} {command.usage}")
+    parser = Parser(prog=f"cuffi {name}", usage=f"cuffi {name} {command.usage}")
     for option in command.options:
         _add(parser, option)
     given = vars(parser.parse_args(arguments))
@@ -140,7 +140,7 @@ def _settings(name: str, arguments: list[str], by_make: bool) -> dict[str, str]:
     return settings
 
 
-def _add(parser: argparse.ArgumentParser, option: Option) -> None:
+def _add(parser: Parser, option: Option) -> None:
     if not option.flag.startswith("-"):
         several = "+" if option.is_list else None
         parser.add_argument(option.setting, metavar=option.flag, help=option.help, nargs=several)

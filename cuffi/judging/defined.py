@@ -36,4 +36,7 @@ def unfit_pair(file: Path, reference: Path | None) -> str:
 
 
 def _lacks(file: Path, name: str, own: list[str]) -> str:
-    return f"{file.name} defines no {name}. It defines {', '.join(sorted(own)) or 'nothing'}"
+    its = f"{file.name} defines no {name}. It defines {', '.join(sorted(own)) or 'nothing'}"
+    return its + (
+        ". Write: def get_inputs(): return [the tensors of forward()]" if name == "get_inputs" else ""
+    )

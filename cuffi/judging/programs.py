@@ -140,10 +140,20 @@ def is_c(file: Path, unit: Unit) -> bool:
     return file.suffix == ".c" and not any(OF_CUDA.search(source.text) for source in unit.sources)
 
 
+def _step(unit: Unit) -> str:
+    """What to write into a file that has no kernel."""
+    own = next((f.name for f in unit.main.functions), "")
+    if not unit.main.text.strip():
+        return ": the file is empty: write a kernel into it"
+    return f": add a kernel that calls {own}" if own else ": write a kernel into it"
+
+
 def _invent(made: Unbuilt, unit: Unit, file: Path, promises: Mapping | None):
     """Add a main() that calls what the file has, with invented arguments, of which something may be promised."""
     if not made.kernels:
-        raise NotBuilt("no-kernel", [f"{file}: no kernel (a function with __global__) and no main()"])
+        raise NotBuilt(
+            "no-kernel", [f"{file}: no kernel (a function with __global__) and no main(){_step(unit)}"]
+        )
     try:
         made.texts[made.sources[0]] += harness(unit, promises)
     except Refused as error:

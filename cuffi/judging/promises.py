@@ -10,6 +10,7 @@ JSON is {"k": {"requires": ["blockDim.x == 256"], "size": {"x": "n"}}}.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,9 @@ _COMMENT = re.compile(r"\s*(//|/?\*)")
 _WORDS = re.compile(r"[\w\s.+\-*/%<>=!&|()?:,]+")
 _SETS = re.compile(r"((?:block|grid)Dim\.[xyz]|\w+)\s*(==|<=|>=|<|>)\s*([^=<>].*)")
 _DIVIDES = re.compile(r"((?:block|grid)Dim\.[xyz]|\w+)\s*%\s*([\w.]+|\([^()]*\))\s*==\s*0")
+
+_COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?!\w|\s*[(:])")
 
 
 class Refused(ValueError):
@@ -95,6 +99,7 @@ def above(text: str, head: int, parameters: list[str]) -> Promise:
             for part in _apart(match[2]):
                 name, _, elements = part.partition(" ")
                 made.size[name] = elements.strip()
+    _refuse_unknown(made, parameters, text)
     return checked(made, parameters)
 
 
@@ -112,10 +117,31 @@ def of_json(said: Mapping, parameters: list[str]) -> Promise:
     )
 
 
+def _refuse_unknown(made: Promise, parameters: list[str], text: str) -> None:
+    """Refused for a condition's word that is like a parameter, and that the code of the file does not have."""
+    code = {*parameters, "blockDim", "gridDim", *re.findall(r"\w+", _COMMENTS.sub(" ", text))}
+    for one in made.requires:
+        for name in _NAME.findall(one):
+            near = [] if name in code else difflib.get_close_matches(name, parameters, n=1)
+            if near:
+                line = text.count("\n", 0, text.find(one)) + 1
+                raise Refused(
+                    f"line {line}: requires: {one}: there is no parameter {name}; did you mean {near[0]}? "
+                    f"There are: {', '.join(parameters)}"
+                )
+
+
+def _near(name: str, parameters: list[str]) -> str:
+    near = difflib.get_close_matches(name, parameters, n=1)
+    return f"; did you mean {near[0]}?" if near else "."
+
+
 def checked(made: Promise, parameters: list[str]) -> Promise:
     for name, elements in made.size.items():
         if name not in parameters:
-            raise Refused(f"size: there is no parameter {name}; there are {', '.join(parameters)}")
+            raise Refused(
+                f"size: there is no parameter {name}{_near(name, parameters)} There are: {', '.join(parameters)}"
+            )
         if not elements or not _WORDS.fullmatch(elements):
             raise Refused(f"size: {name} has no number of elements: {elements!r}")
     for one in made.requires:

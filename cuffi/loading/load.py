@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 
+from ..base.files import nearest
 from ..base.providers import providers
 from ..runtime import CaffeTypeError, CaffeValueError
 from ..runtime.layer import has_launchers
@@ -93,7 +94,9 @@ def _checked(folder) -> Path:
         raise CaffeTypeError(f"load: folder: expected a path, got {folder!r}") from None
     if not path.is_dir():
         what = (
-            "it is a file, which load_inline(name, Path(file)) builds" if path.exists() else "there is none"
+            "it is a file, which load_inline(name, Path(file)) builds"
+            if path.exists()
+            else f"there is none{nearest(path)}. `cuffi new NAME` begins one"
         )
         raise CaffeValueError(f"load: folder: expected a layer's folder, got {path}: {what}")
     check_name("load", path.name)

@@ -20,6 +20,8 @@ VARIABLE = "CAFFE_RACES"
 # The variable belongs to the process, so one call at a time is watched.
 _lock = threading.Lock()
 
+OF_BOUNDS = '. "races" looks for races between threads; cuffi judge file.cu also finds an index out of bounds'
+
 
 def settings_of(
     who: str, sanitize, backends: Iterable[str] | None
@@ -28,9 +30,9 @@ def settings_of(
     if sanitize is None:
         return {}, backends
     if not isinstance(sanitize, str):
-        raise CaffeTypeError(f'{who}: sanitize: expected "races" or None, got {sanitize!r}')
+        raise CaffeTypeError(f'{who}: sanitize: expected "races" or None, got {sanitize!r}{OF_BOUNDS}')
     if sanitize != "races":
-        raise CaffeValueError(f'{who}: sanitize: expected "races" or None, got {sanitize!r}')
+        raise CaffeValueError(f'{who}: sanitize: expected "races" or None, got {sanitize!r}{OF_BOUNDS}')
     if backends is not None and {*([backends] if isinstance(backends, str) else backends)} != {HOST.name}:
         raise CaffeValueError(
             f'{who}: backends: sanitize="races" runs kernels on the host, so it takes "{HOST.name}", got {backends!r}. '

@@ -119,7 +119,8 @@ class Conversion:
             kind, dtypes = kinds[name], self.signature.dtypes(kinds[name], name)
             if tensor.dtype not in dtypes:
                 compiled = kind.endswith("void *") and name in self.signature.elements
-                raise checks.wrong(name, _one_of(dtypes) + COMPILED_FOR * compiled, tensor)
+                step = f" (x.to({dtypes[0]}) gives it)" if len(dtypes) == 1 else ""
+                raise checks.wrong(name, _one_of(dtypes) + step + COMPILED_FOR * compiled, tensor)
             if kind.endswith("void *"):
                 lead = leads.setdefault(self.signature.group(name), name)
                 if tensor.dtype != tensors[lead].dtype:

@@ -40,7 +40,11 @@ RIGHT = "class Model: pass\ndef get_inputs(): return []\n"
         ("class ModelNew(object)\n  pass\n", RIGHT, "c.py:1: SyntaxError: expected ':'"),
         ("x = 1\n  y = 2\n", RIGHT, "c.py:2: IndentationError: unexpected indent"),
         ("class Model: pass\n", RIGHT, "c.py defines no ModelNew. It defines Model"),
-        ("class ModelNew: pass\n", "class Model: pass\n", "r.py defines no get_inputs. It defines Model"),
+        (
+            "class ModelNew: pass\n",
+            "class Model: pass\n",
+            "defines no get_inputs. It defines Model. Write: def ",
+        ),
         ("class ModelNew: pass\n", "def get_inputs(: return []\n", "r.py:1: SyntaxError: "),
     ],
 )
@@ -77,3 +81,24 @@ def test_a_path_that_is_no_file_is_told_with_what_is_near(tmp_path, capsys):
     assert f"no file {tmp_path}/relu.cuh; did you mean {tmp_path}/relu.cu?" in capsys.readouterr().err
     assert command.main([str(tmp_path)]) == 2
     assert f"{tmp_path} is a folder: name its files: {tmp_path}/relu.cu\n" in capsys.readouterr().err
+
+
+def test_a_reference_that_is_not_there_is_never_said_to_be_the_candidate(tmp_path, capsys):
+    (tmp_path / "c.py").write_text("class ModelNew: pass\n")
+    assert command.main([str(tmp_path / "c.py"), f"--reference={tmp_path}/ref.py"]) == 2
+    said = capsys.readouterr().err
+    assert f"no file {tmp_path}/ref.py in {tmp_path}. --reference takes the .py file with Model" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "status", "said"),
+    [
+        ("e.cu", "", 3, "the file is empty: write a kernel into it"),
+        ("f.cu", "__device__ float twice(float x) { return 2 * x; }", 3, ": add a kernel that calls twice"),
+        ("notes.txt", "my kernels", 2, "notes.txt is no CUDA file: name a .cu or a .py"),
+    ],
+)
+def test_a_file_without_a_kernel_is_told_what_it_lacks(name, text, status, said, tmp_path, capsys):
+    (tmp_path / name).write_text(text)
+    assert command.main([str(tmp_path / name)]) == status
+    assert said in "".join(capsys.readouterr())

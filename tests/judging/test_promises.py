@@ -72,3 +72,25 @@ def test_a_missing_guard(guard, kinds, tmp_path):
     assert not any("bounds" in why for why in said["not_run"])
     if kinds:
         assert said["findings"][0]["array"] == "x" or "y" in said["findings"][0]["text"]
+
+
+def test_a_name_that_is_like_a_parameter_is_refused_before_a_build():
+    text = "// requires: nn % 4 == 0\n__global__ void k(float* x, int n)"
+    with pytest.raises(
+        Refused, match="line 1: requires: nn % 4 == 0: there is no parameter nn; did you mean n"
+    ):
+        above(text, text.index("__global__"), ["x", "n"])
+
+
+def test_names_of_the_file_are_no_mistakes():
+    text = "constexpr int nn = 4;\n// requires: n % nn == 0, blockDim.x == 8\n__global__ void k(int n, int block_dim)"
+    assert above(text, text.index("__global__"), ["n", "block_dim"]).requires == [
+        "n % nn == 0",
+        "blockDim.x == 8",
+    ]
+
+
+def test_a_misspelt_array_has_a_name_near():
+    text = "// size: xx n\n__global__ void k(float* x, int n)"
+    with pytest.raises(Refused, match="no parameter xx; did you mean x"):
+        above(text, text.index("__global__"), ["x", "n"])

@@ -115,7 +115,7 @@ def test_a_kernel_without_an_exported_launcher(tmp_path):
 @pytest.mark.parametrize(
     ("what", "said"),
     [
-        ("missing", "got .*/missing: there is none"),
+        ("missing", "got .*/missing: there is none in .*`cuffi new NAME` begins one"),
         ("file", "got .*/file: it is a file"),
         ("empty", "it holds neither .cu nor .cpp"),
         ("my-layer", "expected a Python name such as my_layer, got 'my-layer'"),

@@ -207,7 +207,9 @@ def test_no_tensor_at_all(kernels):
 
 
 def test_typed_pointer_wants_its_dtype(kernels):
-    with pytest.raises(TypeError, match=r"loops: top: expected float32, got cpu float64"):
+    with pytest.raises(
+        TypeError, match=r"loops: top: expected float32 .x.to.torch.float32. gives it., got cpu float64"
+    ):
         kernels["loops"].loops_fill(torch.zeros(3, dtype=torch.float64), 3, 0)
 
 

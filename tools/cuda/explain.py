@@ -166,7 +166,9 @@ def main(arguments: list[str] | None = None, prog: str = "python -m tools.cuda.e
     try:
         explained = Explained(options.file)
     except OSError as error:
-        print(f"{prog}: {options.file}: {error.strerror or error}", file=sys.stderr)
+        print(
+            f"{prog}: {options.file}: {error.strerror or error}: give the path of a .cu file", file=sys.stderr
+        )
         return 2
     for line in shown(explained, options.text):
         print(line)

@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Protocol
 
 from ..files import read
@@ -194,10 +195,21 @@ def making_core(job: HasMakefile, core: str, files: Iterable[str], inputs: Input
 # -------------------------------------------------------------------------------------------------- targets
 
 
+def _refuse_empty(settings: Settings) -> None:
+    """Refused if a folder of a layer is there, and its source is not."""
+    for place in map(Path, full(settings.layers_dir).split(":")):
+        own = (
+            sorted(p.name for p in place.iterdir() if (p / "__init__.py").is_file()) if place.is_dir() else []
+        )
+        if own:
+            raise Refused(f"LAYERS_DIR: {place / own[0]} has no {own[0]}.cu: write it, or remove the folder")
+
+
 def build_all(settings: Settings) -> int:
     requirements.need(["build", "run"], f"{settings.build}/packages")
     job = Job(settings)
     if not job.folders:
+        _refuse_empty(settings)
         print(f"No layers in {settings.layers_dir}: {settings.hint('new', LAYER='foo')} makes one.")
         return 0
     status = build(job, keep_going=True)
@@ -313,7 +325,13 @@ def run(target: Callable[[Settings], int], settings: Settings) -> int:
                 f"To begin one: {settings.hint('new', LAYER='foo')}"
             )
         check_writable(settings)
-        os.makedirs(settings.build, exist_ok=True)
+        try:
+            os.makedirs(settings.build, exist_ok=True)
+        except OSError as error:
+            raise Refused(
+                f"BUILD={full(settings.build)} cannot be made: {error.strerror}: "
+                "give a folder that you may write: BUILD=$PWD/build"
+            ) from None
     return target(settings)
 
 

@@ -42,7 +42,8 @@ def elsewhere(cuda_home: str, found: str) -> str:
     """What to say if the user's CUDA_HOME has no nvcc, and another one is used, or none; "" if nothing."""
     if not cuda_home or os.access(os.path.join(cuda_home, "bin", "nvcc"), os.X_OK):
         return ""
-    return f"CUDA_HOME={cuda_home}: there is no bin/nvcc in it. {found or 'No other nvcc'} is used"
+    step = "give the folder that has bin/nvcc, or leave CUDA_HOME out"
+    return f"CUDA_HOME={cuda_home}: there is no bin/nvcc in it. {found or 'No other nvcc'} is used: {step}"
 
 
 def options(nvcc: str) -> dict[str, str]:

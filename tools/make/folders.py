@@ -61,7 +61,9 @@ def check_path(path: str, setting: str) -> str:
     if found := _UNFIT.search(path):
         said = "a space" if found[0] == " " else "a line break" if found[0] in "\n\r" else repr(found[0])
         kind = "a path with spaces" if found[0].isspace() else f"a path with {said} in it"
-        raise Refused(f"{setting}: make cannot work in {kind}: {shown(path)}")
+        raise Refused(
+            f"{setting}: make cannot work in {kind}: {shown(path)}: rename the folder, or link to it"
+        )
     if any(part.startswith("-") for part in path.split("/")):
         raise Refused(f"{setting}: make cannot work in a path with a part that begins with -: {shown(path)}")
     return path

@@ -283,7 +283,10 @@ def command(text: str, setting: str) -> str:
         words = []
     if not words or "\n" in text or not shutil.which(words[0]):
         needed = ": building a layer needs a C++ compiler, g++ or clang++" if setting == "CXX" else ""
-        raise Refused(f"{setting}={folders.shown(text)}: there is no such program{needed}")
+        raise Refused(
+            f"{setting}={folders.shown(text)}: there is no such program{needed}: "
+            f"install it, or give its path: {setting}=/path/to/it"
+        )
     if alone := _C_COMPILER.fullmatch(os.path.basename(words[0])):
         better = {"gcc": "g++", "clang": "clang++"}.get(alone[1], "c++") + (alone[2] or "")
         raise Refused(f"{setting}={folders.shown(text)} cannot link C++: use {better}")

@@ -233,5 +233,6 @@ def _find(net_path: str, where: str, name: str) -> str:
         return found
     beside = Path(net_path).resolve().parent
     raise CaffeValueError(
-        f"{where}: no such file: {shown(name[:200])} (looked for in {Path().resolve()} and around {beside})"
+        f"{where}: no such file: {shown(name[:200])} (looked for in {Path().resolve()} and around {beside}): "
+        "put its path, from here or a full one, into the layer's source"
     )

@@ -152,6 +152,13 @@ def _failed(net: CaffeNet, spec: Spec, error: Exception, more: str = "", words: 
     return kind(f"{net.path}, line {spec.line}: layer {spec.name!r} ({spec.type}): {words or error}{more}")
 
 
+def _channels_first(given: tuple[int, ...], own: tuple[int, ...]) -> str:
+    """The order that puts the channels of pictures first, if they are last; "" if they are not."""
+    if len(own) == 4 and len(given) in (3, 4) and given[-1] == own[1] and given[-3:-1] == own[2:]:
+        return "(2, 0, 1)" if len(given) == 3 else "(0, 3, 1, 2)"
+    return ""
+
+
 def _unlike(net: CaffeNet, given: Mapping[str, Tensor], read: list[str]) -> str:
     """What is unlike the file in a call's inputs, or unlike a picture in those that the failed layer reads."""
     words = ""
@@ -163,6 +170,8 @@ def _unlike(net: CaffeNet, given: Mapping[str, Tensor], read: list[str]) -> str:
             and (tensor.dim() != len(said) or tensor.shape[1:] != said[1:])
         ):
             words += f". Input {name!r} is {list(tensor.shape)}; in the file it is {list(said)}"
+            order = _channels_first(tuple(tensor.shape), tuple(said))
+            words += f", and the channels are last: {name}.permute{order} puts them first" if order else ""
         elif isinstance(tensor, Tensor) and name in read and not tensor.is_floating_point():
             words += f". Input {name!r} is of {tensor.dtype}: {name}.float() is of torch.float32"
     return words

@@ -176,7 +176,9 @@ class Transformer:
         if mean.ndim == 1:
             if mean.shape[0] != self.inputs[in_][1]:
                 has = f"{mean.shape[0]} values, {in_} has {self.inputs[in_][1]} channels"
-                raise CaffeValueError(f"Mean channels incompatible with input: {has}")
+                raise CaffeValueError(
+                    f"Mean channels incompatible with input: {has}: give one value for each, or an array (C, H, W)"
+                )
             mean = mean[:, None, None]
         else:
             mean = mean[None] if mean.ndim == 2 else mean

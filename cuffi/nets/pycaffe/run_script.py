@@ -57,6 +57,9 @@ def show(error: Exception) -> None:
     """Print the user's own lines of a traceback, and the error."""
     import traceback
 
+    if isinstance(error, SyntaxError) and Path(error.filename or "").is_file():  # no line of it ran
+        print("".join(traceback.format_exception_only(error)), end="", file=sys.stderr)
+        return
     own = str(Path(__file__).resolve().parents[2])
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(own)

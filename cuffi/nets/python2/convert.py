@@ -174,11 +174,11 @@ def _by_fissix(
         return ast.parse(str(refactoring().refactor_string(text, path)), path), 2
     except CaffeRuntimeError:
         raise
-    except Exception as old:  # fissix has errors of several kinds
+    except Exception:  # fissix has errors of several kinds
         if tree is not None:
             return tree, 0
         assert new is not None
-        new.msg = f"{new.msg} (nor is it Python 2: {old})"
+        new.msg = f"{new.msg} (nor is it Python 2)"
         raise new from None
 
 

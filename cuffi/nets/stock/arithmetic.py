@@ -253,7 +253,12 @@ class Eltwise(StockLayer):
 
     def agree(self, *shapes):
         for shape in shapes[1:]:
-            self.check(shape == shapes[0], "bottoms of {} and {}: they must have one shape", shapes[0], shape)
+            self.check(
+                shape == shapes[0],
+                "bottoms of {} and {}: they must have one shape: Crop or Pooling cuts the larger one",
+                shapes[0],
+                shape,
+            )
 
     def forward(self, *bottoms):
         top = bottoms[0]

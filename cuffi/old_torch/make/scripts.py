@@ -99,7 +99,10 @@ def listed(ext: str, where: str) -> list[list[str]]:
         elif scripts := scripts_in(path):
             found += [[script] for script in scripts if [script] not in found]
         else:
-            raise Refused(f"EXT: {path}: no script there calls create_extension or CUDAExtension")
+            raise Refused(
+                f"EXT: {path}: no script there calls create_extension or CUDAExtension: "
+                "name the folder whose build.py or setup.py does"
+            )
     if not found:
         raise Refused('which extension? make ffi EXT="/path/to/extension ..."')
     return found

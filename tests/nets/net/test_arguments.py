@@ -124,6 +124,7 @@ layer { name: "c" type: "Convolution" bottom: "BOTTOM" top: "c" convolution_para
     ("given", "said"),
     [
         (torch.ones(1, 4, 8, 8), ". Input 'data' is [1, 4, 8, 8]; in the file it is [1, 3, 8, 8]"),
+        (torch.ones(1, 8, 8, 3), "and the channels are last: data.permute(0, 3, 1, 2) puts them first"),
         (torch.ones(2, 3, 8, 8).byte(), ". Input 'data' is of torch.uint8: data.float() is of torch.float32"),
         (np.ones((1, 3, 8, 8)), "expected a tensor, got ndarray. torch.from_numpy makes a tensor of it"),
     ],

@@ -73,7 +73,8 @@ def test_the_text_after_each_pass_is_the_whole_texts(in_folder, capsys):
 
 def test_exit_statuses(in_folder, capsys):
     assert main(["none.cu"]) == 2
-    assert capsys.readouterr().err == "python -m tools.cuda.explain: none.cu: No such file or directory\n"
+    said = "none.cu: No such file or directory: give the path of a .cu file\n"
+    assert capsys.readouterr().err == f"python -m tools.cuda.explain: {said}"
     (in_folder / "x.cu").write_text("__global__ void k() { __cluster_dims__x(); }\n")
     assert main(["x.cu"]) == 1
     assert "x.cu:1:23: error: __cluster_dims__x has a meaning on a GPU alone" in capsys.readouterr().err

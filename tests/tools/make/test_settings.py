@@ -57,7 +57,7 @@ def test_a_folder_elsewhere(tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"CXX": "no-such"}, "CXX=no-such: there is no such program"),
+        ({"CXX": "no-such"}, "give its path: CXX=/path/to/it"),
         ({"CXX": ""}, "CXX=: there is no such program"),
         ({"CXX": "g++\n"}, "CXX=g++\\n: there is no such program"),
         ({"CXX": "g++ 'x"}, "there is no such program"),
