@@ -17,7 +17,8 @@ def test_it_is_the_tools_command(tmp_path, monkeypatch, capsys):
 
 def test_errors_name_the_command(capsys):
     assert explain.main(["none.cu"]) == 2
-    assert capsys.readouterr().err == "cuffi explain: none.cu: No such file or directory: give the path of a .cu file\n"
+    said = "cuffi explain: none.cu: No such file or directory: give the path of a .cu file\n"
+    assert capsys.readouterr().err == said
     with pytest.raises(SystemExit) as error:
         explain.main(["--no-such"])
     assert error.value.code == 2
