@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str):
         self.exit(2, f"{self.prog}: {self._plain(message)}\n")
 
-    def parse_args(self, args=None, namespace=None):  # ty: ignore[invalid-method-override]
+    def parse_args(self, args=None, namespace=None):
         given, left = self.parse_known_args(args, namespace)
         if left:
             self.exit(2, f"{self.prog}: {self._not_known(left[0])}\n")

@@ -295,6 +295,6 @@ def test_lint_without_its_tools(tmp_path):
 def test_what_cannot_be_built_names_the_folder_and_what_to_do(tmp_path):
     (tmp_path / "foo").mkdir()
     (tmp_path / "foo/__init__.py").touch()
-    settings = SimpleNamespace(layers_dir=str(tmp_path), build=str(tmp_path / "foo/__init__.py/b"))
+    settings = Settings({"LAYERS_DIR": str(tmp_path), "NVCC": ""})
     with pytest.raises(Refused, match=r"foo has no foo\.cu: write it, or remove the folder"):
         build._refuse_empty(settings)
