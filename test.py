@@ -114,7 +114,8 @@ def keep_bytecode() -> None:
 
 def main() -> int:
     keep_bytecode()
-    if wrong := no_such_test(sys.argv[1:]):
+    wrong = no_such_test(sys.argv[1:])
+    if wrong:
         print(wrong, file=sys.stderr)
         return 2
     folders = [f for f in os.environ.get("LAYERS_DIR", "").split(":") if f] or [str(ROOT / "layers")]

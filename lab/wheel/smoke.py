@@ -55,7 +55,9 @@ def environment(folder: Path, wheels: list[Path], here: bool) -> Path:
     python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
     only = ["--no-deps"] if here else []
     if here:
-        found = sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)})
+        # By its name: Debian's own Python has another scheme outside of an environment.
+        scheme = "nt" if os.name == "nt" else "posix_prefix"
+        found = sysconfig.get_path("purelib", scheme, vars={"base": str(folder), "platbase": str(folder)})
         Path(found, "here.pth").write_text(sysconfig.get_path("purelib") + "\n")
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", *only]
     # CI's constraints hold another OpenCV.

@@ -98,6 +98,8 @@ def test_each_path_that_a_text_names_exists():
 
 
 def test_each_module_says_in_its_head_what_it_holds():
+    if not (ROOT / ".git").exists():
+        pytest.skip("no checkout of git's")
     modules = [n for n in listed() if n.endswith(".py") and not n.startswith("tests/")]
     trees = {name: tree_of(ROOT / name) for name in modules}
     silent = [name for name, tree in trees.items() if tree.body and not ast.get_docstring(tree)]

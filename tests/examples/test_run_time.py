@@ -8,6 +8,7 @@ import pytest
 import torch
 from conftest import ROOT, make
 from support import python_with_torch
+from support.compiler import WORDS
 from support.points import layer_object
 
 EXAMPLES = ROOT / "examples"
@@ -49,9 +50,9 @@ def test_without_python(tmp_path):
         "NVCC=", "LAYERS=round", f"BUILD={build}", f"LAYERS_DIR={copied(tmp_path)}", "libraries", timeout=300
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    command = [str(build / "round/host/libround.a") if w.endswith("libround.a") else w for w in line[:-1]]
+    command = [str(build / "round/host/libround.a") if w.endswith("libround.a") else w for w in line[1:-1]]
     program = tmp_path / line[-1]
-    subprocess.run([*command, program], check=True, cwd=ROOT, timeout=120)
+    subprocess.run([*WORDS, *command, program], check=True, cwd=ROOT, timeout=120)
     assert subprocess.run([program], capture_output=True, text=True).stdout == "0 1 1\n"
 
 

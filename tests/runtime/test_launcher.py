@@ -168,8 +168,8 @@ def freed(x):
 DOUBTS: dict[str, tuple[Callable[..., tuple], str | None]] = {
     "subclass": (top(lambda x: x.as_subclass(Subclass)), None),
     "wrong dtype": (top(lambda x: x.double()), "top: expected float32 .*gives it.*, got .* float64"),
-    "integers": (top(lambda x: x.int()), "top: expected float32, got .* int32"),
-    "complex": (top(lambda x: x.to(torch.complex64)), "top: expected float32, got .* complex64"),
+    "integers": (top(lambda x: x.int()), "top: expected float32 .*, got .* int32"),
+    "complex": (top(lambda x: x.to(torch.complex64)), "top: expected float32 .*, got .* complex64"),
     "on no device": (top(lambda x: x.to("meta")), "top: expected a tensor on cpu or cuda"),
     "sparse": (top(lambda x: x.to_sparse()), "top: expected a dense tensor"),
     "transposed": (
