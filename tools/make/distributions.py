@@ -5,8 +5,9 @@ cuffi-nets has what is pure Python: models, scripts, the command. cuffi has all 
 
 # Names in the folder cuffi/. setup.py leaves them out, packaging/nets/setup.py takes them.
 NETS = (
-    "__init__.py", "__main__.py", "backends.py", "base", "caffe.py", "caffe_files", "commands", "dnn.py", "folders.py",
-    "installed.py", "nets", "own_python.py", "packages.py", "py.typed", "train.py", "version.py",
+    "__init__.py", "__main__.py", "backends.py", "base", "caffe.py", "caffe_files", "command_line.py", "commands",
+    "dnn.py", "folders.py", "installed.py", "nets", "own_python.py", "packages.py", "py.typed", "train.py",
+    "version.py",
 )  # fmt: skip
 # What a build leaves in these folders.
 IGNORED = ("__pycache__", "*.pyc", "*.partial", ".*")
