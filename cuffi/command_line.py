@@ -61,7 +61,7 @@ class Parser(argparse.ArgumentParser):
         if found := _NOT_ONE_OF.fullmatch(message):
             known = [word.strip(" '") for word in found[3].split(",")]
             near = difflib.get_close_matches(found[2], known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            hint = f"; did you mean {near[0]}?" if near else "."
             return f"{found[1]}: there is no {found[2]!r}{hint} There are: {', '.join(known)}"
         if message.startswith("the following arguments are required: "):
             return f"{message.partition(': ')[2]} is missing{self._all()}"

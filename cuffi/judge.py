@@ -47,19 +47,8 @@ NO_ARGUMENTS = "; no kernel had run; arguments of main() follow --, and nothing 
 OF_SCRIPT = "; no kernel had run; the script's arguments follow --"
 OF_REFERENCE = ". --reference takes the .py file with Model and get_inputs(), or what prints main()'s output"
 OF_OTHERS = (
-    ".txt",
-    ".md",
-    ".rst",
-    ".json",
-    ".yaml",
-    ".yml",
-    ".toml",
-    ".ipynb",
-    ".prototxt",
-    ".so",
-    ".o",
-    ".ptx",
-)
+    ".txt", ".md", ".rst", ".json", ".yaml", ".yml", ".toml", ".ipynb", ".prototxt", ".so", ".o", ".ptx",
+)  # fmt: skip
 SCHEMA = 3  # of the JSON
 BLOCKS = 64  # of a launch, under the race finder
 
@@ -269,12 +258,8 @@ def parser() -> Parser:
     made.add_argument("--sarif", metavar="FILE", help="write the findings as SARIF 2.1.0, too")
     made.add_argument("--annotate", action="store_true", help="print GitHub's annotations, too")
     made.add_argument("--resident", action="store_true", help="read requests from standard input")
-    made.add_argument(
-        "--jobs",
-        type=int,
-        metavar="N",
-        help="judge each file alone, N at once: a JSON line for each, in order",
-    )
+    jobs = "judge each file alone, N at once: a JSON line for each, in order"
+    made.add_argument("--jobs", type=int, metavar="N", help=jobs)
     made.add_argument("--seconds", type=float, default=20, help="of each run (20)")
     made.add_argument("--megabytes", type=int, default=6000, help="of memory of each run (6000)")
     made.add_argument(
@@ -292,18 +277,17 @@ def _no_file(path: Path, given: list[str]) -> str:
     if path.is_dir():
         inside = sorted(f"{path / f.name}" for f in path.iterdir() if f.suffix in (".cu", ".py"))
         return f"{path} is a folder: name its files: {' '.join(inside[:4]) or 'it has no .cu and no .py'}"
-    beside = [f.name for f in path.parent.iterdir()] if path.parent.is_dir() else []
-    near = difflib.get_close_matches(
-        path.name, [n for n in beside if f"{path.with_name(n)}" not in given], n=1
-    )
-    where = f" in {path.absolute().parent}" if path.parent.is_dir() else f": there is no folder {path.parent}"
-    return f"no file {path}" + (f"; did you mean {path.with_name(near[0])}?" if near else where)
+    if not path.parent.is_dir():
+        return f"no file {path}: there is no folder {path.parent}"
+    beside = [f.name for f in path.parent.iterdir() if f"{f}" not in given]
+    near = difflib.get_close_matches(path.name, beside, n=1)
+    where = f"; did you mean {path.with_name(near[0])}?" if near else f" in {path.absolute().parent}"
+    return f"no file {path}{where}"
 
 
 def _usage(given: argparse.Namespace) -> str:
     """What is wrong with the command line; "" if nothing."""
-    words = [*given.files, *filter(None, [given.reference, given.promises])]
-    for file in words:
+    for file in (words := [*given.files, *filter(None, [given.reference, given.promises])]):
         if not Path(file).is_file():
             its = OF_REFERENCE if file == given.reference and not Path(file).is_dir() else ""
             return _no_file(Path(file), [f"{Path(word)}" for word in words]) + its

@@ -38,17 +38,12 @@ MODES = {
 }
 OF_COMPILER = {"-fsanitize=thread", "-O0"}  # for kernels, and not for the launcher
 UNBOUNDED = "the bounds of arrays: without a main() nobody knows their sizes"
-STDIN = re.compile(
-    r"\bstdin\b|\bscanf\s*\(|\bcin\b|\bgetchar\s*\(|\bSTDIN_FILENO\b"
-)  # there is nothing in it
+# There is nothing in it.
+STDIN = re.compile(r"\bstdin\b|\bscanf\s*\(|\bcin\b|\bgetchar\s*\(|\bSTDIN_FILENO\b")
 AS_NVCC = [
-    "-fsigned-char",
-    "-fno-strict-aliasing",
-    "-fno-finite-loops",
-    "-fno-delete-null-pointer-checks",
-    "-fpermissive",
+    "-fsigned-char", "-fno-strict-aliasing", "-fno-finite-loops", "-fno-delete-null-pointer-checks", "-fpermissive",
     "-w",
-]
+]  # fmt: skip
 OF_CUDA = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"](cuda|vector_types|builtin_types|cu(blas|rand))", re.M)
 
 
@@ -297,11 +292,7 @@ def call(command: list, limits: Limits | None = None, folder: Path | None = None
         status, errors = ran.returncode, ran.stderr
     if status:
         lines = errors.splitlines()
-        told = [
-            line
-            for line in lines
-            if re.search(r"\berror: |undefined reference|\bld: cannot (find|open)", line)
-        ]
+        told = [n for n in lines if re.search(r"\berror: |undefined reference|\bld: cannot (find|open)", n)]
         raise NotBuilt("not-built", (told or lines[-1:] or ["the compiler ended"])[:3])
 
 

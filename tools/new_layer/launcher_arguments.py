@@ -34,13 +34,12 @@ from .structs import layout_of
 
 # Names that no parameter may have: the runtime fills in some, and the others are Python's keywords.
 RESERVED = {"dtype", "stream", *keyword.kwlist}
+PAIRS = ("std :: pair", "thrust :: pair")
 # Words of a parameter's type that a launcher does without.
 UNTOLD = re.compile(
     r"\b(__restrict__|__restrict|restrict|volatile|typename|struct|enum|__grid_constant__)\b"
     r"|\bstd\s*::\s*(?=(u?int\d+|size|ptrdiff)_t\b)"
 )
-# Of two numbers: a tensor has their bytes.
-PAIR = re.compile(r"(?:thrust|std) :: pair < ([\w ]+) , ([\w ]+) >")
 
 
 class Arguments:
@@ -188,10 +187,11 @@ class Arguments:
     # --------------------------------------------------------------------------------- structs
 
     def _pair(self, base: str) -> str | None:
-        """The type as C++ writes it, if it is a pair of two numbers."""
-        pair = PAIR.fullmatch(base)
-        is_plain = pair and all(tidy_words(of) in C_TYPES for of in pair.groups())
-        return re.sub(r" ?(::|<) ?| (?=[,>])", r"\1", base) if is_plain else None
+        """The type as C++ writes it, if it is a pair of two numbers. A tensor has their bytes."""
+        head, _, inside = base.removesuffix(" >").partition(" < ")
+        of = inside.split(" , ")
+        is_plain = len(of) == 2 and all(tidy_words(one) in C_TYPES for one in of)
+        return f"{head.replace(' ', '')}<{', '.join(of)}>" if is_plain and head in PAIRS else None
 
     def _rows(self, kernel_name: str, kind: str, const: str) -> Argument:
         """A pointer to structs: a tensor has their bytes."""
