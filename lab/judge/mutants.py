@@ -18,11 +18,11 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from cuffi.judging.findings import NO_VERDICT
 from cuffi.judging.pool import judge_all
+from lab.mutate.operators import Mutation
 
 RIGHT = Path(__file__).resolve().parent / "right"
 ATOMICS = {
@@ -73,27 +73,14 @@ OF_HOST = {
 SET = r"(?m)^ +(?:if \(.*\) )?\w+\[[^=\n]*\] = (?:0|1|[^;]* \? [^;]*: 0|v|sum|m|__popc\(\w+\));"
 
 
-@dataclass(frozen=True)
-class Mutant:
+class Mutant(Mutation):
     """A piece of a program, and the text that replaces it."""
-
-    program: str
-    kind: str
-    start: int
-    end: int
-    text: str
-
-    def applied(self, source: str) -> str:
-        return source[: self.start] + self.text + source[self.end :]
-
-    def line(self, source: str) -> int:
-        return source.count("\n", 0, self.start) + 1
 
     def name(self, source: str) -> str:
         """The program, its line, the kind, and the line as it is now."""
         number = self.line(source)
-        lines = self.applied(source).splitlines()
-        return f"{self.program}:{number}: {self.kind}: {lines[number - 1].strip()}"
+        lines = self.apply(source).splitlines()
+        return f"{self.path}:{number}: {self.kind}: {lines[number - 1].strip()}"
 
 
 def mutants(program: str, source: str) -> Iterator[Mutant]:
@@ -102,7 +89,7 @@ def mutants(program: str, source: str) -> Iterator[Mutant]:
 
     def found(kind: str, pattern: str, by: str, first: int, last: int) -> Iterator[Mutant]:
         for match in re.compile(pattern).finditer(source, first, last):
-            yield Mutant(program, kind, *match.span(), match.expand(by))
+            yield Mutant(program, *match.span(), match.expand(by), kind)
 
     for kind, ways in SIMPLE.items():
         for pattern, by in ways:
@@ -140,7 +127,7 @@ def _without_atomics(program: str, source: str, main: int) -> Iterator[Mutant]:
             "?": f"({place} == {words[1]} ? ({place} = {words[-1]}, {words[1]}) : {place})",
             "+1": f"{place} += 1",
         }[ATOMICS[match[1]]]
-        yield Mutant(program, "no atomic", match.start(), end, by)
+        yield Mutant(program, match.start(), end, by, "no atomic")
 
 
 def _split(text: str) -> list[str]:
@@ -158,7 +145,7 @@ def drawn(sources: dict[str, str], number: int, seed: int, only: list[str]) -> l
     by_kind: dict[str, dict[str, Mutant]] = collections.defaultdict(dict)
     for program, source in sources.items():
         for one in mutants(program, source):
-            if (name := one.name(source)) not in equal and one.applied(source) != source:
+            if (name := one.name(source)) not in equal and one.apply(source) != source:
                 by_kind[one.kind].setdefault(name, one)
     chosen = []
     for kind in sorted(by_kind):
@@ -199,10 +186,10 @@ def main() -> int:
         requests, kinds = [], {}
         (Path(folder) / "program.h").write_text((RIGHT / "program.h").read_text())
         for number, one in enumerate(drawn(sources, options.number, options.seed, options.only)):
-            source = sources[one.program]
+            source = sources[one.path]
             file = Path(folder) / f"{number}.cu"
-            file.write_text(one.applied(source))
-            said = f"print({first[one.program]['output']!r}, end='')"
+            file.write_text(one.apply(source))
+            said = f"print({first[one.path]['output']!r}, end='')"
             (reference := file.with_suffix(".py")).write_text(said)
             kinds[name := one.name(source)] = one.kind
             requests.append({"id": name, "files": [str(file)], "reference": str(reference)})

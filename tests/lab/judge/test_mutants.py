@@ -48,14 +48,14 @@ def test_no_equivalent_mutant_is_drawn_and_each_is_one():
     equal = {line.partition("  #")[0] for line in (RIGHT / "equivalent.txt").read_text().splitlines()}
     names = {one.name(SOURCES[p]) for p in SOURCES for one in mutants.mutants(p, SOURCES[p])}
     assert equal <= names
-    assert not equal & {one.name(SOURCES[one.program]) for one in drawn(SOURCES, 10_000, 1, [])}
+    assert not equal & {one.name(SOURCES[one.path]) for one in drawn(SOURCES, 10_000, 1, [])}
 
 
 @pytest.mark.usefixtures("cache")
 def test_a_right_program_and_its_mutant(tmp_path):
     (tmp_path / "program.h").write_text((RIGHT / "program.h").read_text())
-    (wrong,) = [one for one in drawn(SOURCES, 10_000, 1, ["no guard"]) if one.program == "saxpy.cu"]
+    (wrong,) = [one for one in drawn(SOURCES, 10_000, 1, ["no guard"]) if one.path == "saxpy.cu"]
     files = {"right": RIGHT / "saxpy.cu", "wrong": tmp_path / "saxpy.cu"}
-    files["wrong"].write_text(wrong.applied(SOURCES["saxpy.cu"]))
+    files["wrong"].write_text(wrong.apply(SOURCES["saxpy.cu"]))
     said = judged([{"id": name, "files": [str(file)]} for name, file in files.items()], 1, 20)
     assert {name: is_told(one) for name, one in said.items()} == {"right": False, "wrong": True}
