@@ -239,7 +239,19 @@ def _unfit(source: Source, functions: list[str]) -> dict[str, str]:
     numbers = {
         f.name for f in source.functions if f.parameters and not re.search(CALLS, source.text[f.body : f.end])
     }
-    return {head: why for head in functions if (why := why_not_exported(head, numbers))}
+    unfit = {head: why for head in functions if (why := why_not_exported(head, numbers))}
+    # A tensor says where a call runs. If no function takes one, the kernels are what Python can call.
+    if any(map(_takes_tensor, functions)):
+        return unfit
+    return dict.fromkeys(functions, "takes no tensor, which would say where it runs") | unfit
+
+
+def _takes_tensor(declaration: str) -> bool:
+    """Has a C function a pointer beside `void* stream`?"""
+    parameters = declaration[declaration.index("(") + 1 : declaration.rindex(")")].split(",")
+    return any(
+        ("*" in text or "[" in text) and text.split()[-1].lstrip("*") != "stream" for text in parameters
+    )
 
 
 def _not_called(functions: list[str], unfit: dict[str, str]) -> list[str]:
