@@ -54,10 +54,10 @@ def call(command: list[str], environment: Mapping[str, str]) -> int:
         forks: set[int] = set()
         try:
             _serve(make, ours, ended, forks)
-        finally:
+        finally:  # after an error here, who asks gets no answer, and runs the program itself
+            ours.close()
             _end(forks)
-            if make.poll() is None:  # Ctrl-C: make has it, too
-                make.wait()
+            make.wait()
     return make.returncode
 
 
@@ -99,9 +99,9 @@ def _serve(make: subprocess.Popen, asked: socket.socket, ended: int, forks: set[
 def _end(forks: set[int]) -> None:
     """End the forks whose make has ended. They hold its locks until then."""
     for pid in forks:
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
             os.kill(pid, signal.SIGTERM)
-        os.waitpid(pid, 0)
+            os.waitpid(pid, 0)
 
 
 def _forked(request: tuple, files: list[int], own: tuple[int, ...]) -> int:
@@ -115,11 +115,13 @@ def _forked(request: tuple, files: list[int], own: tuple[int, ...]) -> int:
     program = _program(words)
     sys.stdout.flush()
     sys.stderr.flush()
-    pid = os.fork()
-    if not pid:
-        _answer(program, words, folder, environment, files, own)
-    for file in files:
-        os.close(file)
+    try:
+        pid = os.fork()
+        if not pid:
+            _answer(program, words, folder, environment, files, own)
+    finally:
+        for file in files:
+            os.close(file)
     return pid
 
 

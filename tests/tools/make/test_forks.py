@@ -14,6 +14,8 @@ from tools.make import forks
 
 # Runs a shell's command as make, in a process of one thread.
 RUNS = "import os, sys; from tools.make import forks; sys.exit(forks.call(['sh', '-c', sys.argv[1]], os.environ))"
+# The same where no process can be made any more.
+CANNOT = f"import os\n\n\ndef fork():\n    raise BlockingIOError(11, 'no process is left')\n\n\nos.fork = fork\n{RUNS}"
 AS_IT_STANDS = "$PYTHON "
 IN_A_FORK = "$PYTHON $FORKED "
 # Programs by what they do. Each ends as Python ends it.
@@ -30,14 +32,14 @@ PROGRAMS = {
 }
 
 
-def run(folder, command: str, words: str = "", **more: str) -> subprocess.CompletedProcess:
+def run(folder, command: str, words: str = "", runs: str = RUNS, **more: str) -> subprocess.CompletedProcess:
     """The command, `module` being a program of the folder, where it runs."""
     environment = (
         os.environ | {"PYTHON": sys.executable, "PYTHONPATH": f"{ROOT}:{folder}", "OWN": "mine"} | more
     )
     text = f"cd {folder}; OWN='a b'; export OWN; {command}-m {words}"
     return subprocess.run(
-        [sys.executable, "-c", RUNS, text],
+        [sys.executable, "-c", runs, text],
         cwd=ROOT, capture_output=True, env=environment, input=b"given", timeout=60)  # fmt: skip
 
 
@@ -89,6 +91,15 @@ def test_nobody_answers(programs):
     """The command of a make that has ended, as somebody may run it again."""
     done = run(programs, "$PYTHON -I -S tools/make/ask_fork.py 77 ", "p_words 1")
     assert (done.returncode, done.stderr.split(b"]")[0]) == (0, b"['1'")
+
+
+def test_no_fork_can_be_made(programs):
+    """Who waits for one ends with an error, and the next program runs as it stands; this says why."""
+    twice = "$PYTHON $FORKED -m p_words 1; echo $?; $PYTHON $FORKED "
+    done = run(programs, twice, "p_words 2", runs=CANNOT)
+    assert done.stdout == b"1\n"
+    assert b"['2']" in done.stderr
+    assert b"BlockingIOError: [Errno 11] no process is left" in done.stderr
 
 
 def test_a_fork_ends_with_its_make(programs):
