@@ -42,7 +42,7 @@ V          ?=
 SETTINGS  := PYTHON CXX NVCC CUDA_HOME ARCH HOST_ARCH LAYERS_DIR LAYERS BACKENDS BUILD CORE SANITIZE LIMIT V
 # Arguments of single targets (make help says which). They are read only from the command line.
 ARGUMENTS := INSTALL LAYER FROM
-TARGETS   := all libraries test bench new loops sanitize lint clean help
+TARGETS   := all libraries inline test bench new loops sanitize lint clean help
 
 # The wings' own targets and arguments. An installed package is around this folder. override: the user's values of these
 # two are not expanded.
@@ -69,6 +69,10 @@ all:  ## build every layer for every backend, run each once, print a table
 
 libraries:  ## only build, without the table
 	+@$(TOOL)make.build libraries
+
+# For load_inline: it writes the launchers of a string, and builds it.
+inline:
+	+@$(TOOL)new_layer.build_inline inline
 
 test:  ## python3 test.py; in an installed toolkit, only the layers' cases
 	@if [ -e test.py ]; then "$$PYTHON" test.py; else $(TOOL)cases.run_cases --layers-dir="$$LAYERS_DIR"; fi

@@ -456,5 +456,9 @@ class WarpsRewriter(HostRewriter):
 PROLOGUE = "#include <cuda_runtime.h>\n"
 
 
+def main() -> int:
+    return rewrite_files(__file__, HostRewriter, sys.argv[1:], PROLOGUE)
+
+
 if __name__ == "__main__":
-    sys.exit(rewrite_files(__file__, HostRewriter, sys.argv[1:], PROLOGUE))
+    sys.exit(main())
