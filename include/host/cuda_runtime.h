@@ -4,6 +4,13 @@
 #define CAFFE_HOST_CUDA_RUNTIME_H_
 
 // nvcc's own includes these, and files rely on it.
+#include <assert.h>
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
 #include <array>
 #include <cmath>
 #include <cstdlib>

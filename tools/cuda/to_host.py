@@ -43,7 +43,7 @@ from .guard import counts_along_x, guard_of
 from .inlining import inlined
 from .lanes import calls_to_lanes, column
 from .launches import Launch
-from .names import BARRIER, GPU_ONLY, IN_WARPS, LANES, TEXTURES, TOLD
+from .names import BARRIER, GPU_ONLY, IN_WARPS, INDEX, LANES, TEXTURES, TOLD
 from .outline import Function
 from .phases import phases_of
 from .reasons import Reason, Way
@@ -334,6 +334,8 @@ class HostRewriter(Rewriter):
                 self._without_cast(tokens, i + 2)
             elif word == "void" and after in ("*", "const"):
                 self._cast(tokens, i - 1 - (before == "const"))
+            elif word == "extern" and not in_macro:
+                self._declares_index(tokens, i)
             elif word == "__noinline__" and before != "(":  # not that of an __attribute__
                 self.edit(token.start, token.end, "__attribute__((noinline))")
             elif word == ARCH and not in_macro and not self._in_host_code(token.start):
@@ -346,6 +348,14 @@ class HostRewriter(Rewriter):
                 self.gpu_only(token, NO_HOST_MEANING["fetch"].format(word))
             elif GPU_ONLY.fullmatch(word) and not any(f.name == word for f in self.source.functions):
                 self.gpu_only(token, NO_HOST_MEANING["gpu"].format(word))
+
+    def _declares_index(self, tokens, at: int):
+        """`extern const dim3 blockDim;` for an editor: cuda_runtime.h declares it."""
+        words = [token.text for token in tokens[at + 1 : at + 5] if token.text != "const"]
+        if words[:1] in (["dim3"], ["uint3"]) and words[1:2] and words[1] in INDEX and words[2:3] == [";"]:
+            last = next(token for token in tokens[at:] if token.text == ";")
+            lines = self.text.count("\n", tokens[at].start, last.start)
+            self.edit(tokens[at].start, last.start, "\n" * lines)
 
     def _macro(self, unit: Unit, macro: Directive):
         """Edit what g++ does not take of a macro, and refuse kernels that are made by one."""
