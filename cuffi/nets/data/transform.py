@@ -43,7 +43,7 @@ class Transform:
             if param.mean_value:
                 raise CaffeValueError(f"{where}: both mean_file and mean_value")
             try:
-                self.mean = mean_image(find(param.mean_file)).numpy()
+                self.mean = mean_image(find(param.mean_file, "mean_file")).numpy()
             except OSError as error:
                 raise CaffeValueError(f"{where}: mean_file: {error}") from None
         elif param.mean_value:

@@ -3,7 +3,6 @@
 import os
 import shlex
 import shutil
-import site
 import subprocess
 import sys
 from pathlib import Path
@@ -34,7 +33,9 @@ def test_a_layer_is_built_by_such_a_python(layers, tmp_path):
     folder = tmp_path / "odd" / ODD
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     (packages,) = folder.glob("lib/python*/site-packages")
-    (packages / "shared.pth").write_text("\n".join(site.getsitepackages()))
+    # Those that a .pth of this one adds, too: the .pth of a folder that a .pth names is not read.
+    shared = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+    (packages / "shared.pth").write_text("\n".join(shared))
     done = run_make(f"PYTHON={folder}/bin/python", f"LAYERS_DIR={layers}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (layers / "round" / "_host.abi3.so").exists()
