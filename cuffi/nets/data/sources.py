@@ -40,7 +40,11 @@ def decoded(data: bytes, color: bool | None, where: str) -> np.ndarray:
     """
     cv2 = package("cv2", f"{where}: an image", "opencv-python-headless")
     flag = cv2.IMREAD_UNCHANGED if color is None else cv2.IMREAD_COLOR if color else cv2.IMREAD_GRAYSCALE
-    image = cv2.imdecode(np.frombuffer(data, np.uint8), flag) if data else None
+    try:
+        image = cv2.imdecode(np.frombuffer(data, np.uint8), flag) if data else None
+    except (cv2.error, MemoryError) as error:  # more pixels than it takes: a few bytes can claim them
+        said = " ".join(str(error).split()).rpartition("error: ")[2]
+        raise CaffeValueError(f"{where}: not an image that OpenCV reads: {said}") from None
     if image is None:
         raise CaffeValueError(f"{where}: not an image that OpenCV reads")
     return planes(image)
