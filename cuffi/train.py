@@ -40,9 +40,10 @@ def main(arguments: list[str] | None = None, name: str = f"python -m {__package_
     import torch
 
     parser = Parser(prog=name, description="Train a Caffe net by its solver file.", endings=ENDINGS)
-    parser.add_argument("solver", help="solver.prototxt")
-    parser.add_argument("--weights", help=".caffemodel files to start from, separated by ,")
-    parser.add_argument("--snapshot", help="continue from this .solverstate")
+    parser.add_argument("solver", nargs="?", help="solver.prototxt")
+    parser.add_argument("--solver", "-solver", dest="named", help="the same, as `caffe train` takes it")
+    parser.add_argument("--weights", "-weights", help=".caffemodel files to start from, separated by ,")
+    parser.add_argument("--snapshot", "-snapshot", help="continue from this .solverstate")
     parser.add_argument("--resume", action="store_true", help="continue from the newest snapshot")
     parser.add_argument("--device", help="cpu, cuda:0; default: solver_mode's, if there is a GPU")
     parser.add_argument("--amp", choices=("bfloat16", "float16"), help="autocast")
@@ -59,7 +60,14 @@ def main(arguments: list[str] | None = None, name: str = f"python -m {__package_
         help=f"their folders, separated by {os.pathsep}",
     )
     parser.add_argument("--directory", help="relative paths begin here; default: the working directory")
+    parser.add_argument("-gpu", "--gpu", help="the number of a GPU, as `caffe train` takes it")
     given = parser.parse_args(arguments)
+    given.solver = given.solver or given.named
+    if given.gpu is not None and not given.gpu.isdigit():
+        several = "torchrun --nproc_per_node N -m cuffi.train solver.prototxt trains on several"
+        parser.exit(2, f"{name}: -gpu: expected the number of one GPU, got {given.gpu!r}. {several}\n")
+    if given.gpu is not None:
+        given.device = given.device or f"cuda:{given.gpu}"
     if not given.solver:
         print("train: which solver file? make train SOLVER=solver.prototxt", file=sys.stderr)
         return 2

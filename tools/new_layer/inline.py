@@ -262,11 +262,17 @@ def _not_called(functions: list[str], unfit: dict[str, str]) -> list[str]:
     return said + [f"{name} is not called from Python: {first}, beside it, cannot be" for name in others]
 
 
-# Names of std that no GPU has, whatever nvcc's options are.
-OF_HOST = {
-    "cerr", "cout", "deque", "list", "map", "mutex", "nth_element", "ofstream", "partial_sort", "set", "sort", "string",
-    "stable_sort", "thread", "to_string", "unordered_map", "unordered_set", "vector",
-}  # fmt: skip
+# Names of std that no GPU has, whatever nvcc's options are, by what a kernel has in their place.
+_IN_A_KERNEL = {
+    "cub::BlockRadixSort in a block, or thrust::sort before the launch": "nth_element partial_sort sort stable_sort",
+    "an array of constant size, or memory that the caller gives": (
+        "deque list map set string unordered_map unordered_set vector"
+    ),
+    "printf": "cerr cout ofstream to_string",
+    "atomicCAS": "mutex",
+    "the launch's own threads": "thread",
+}
+OF_HOST = {name: instead for instead, names in _IN_A_KERNEL.items() for name in names.split()}
 
 
 def _of_host(source: Source) -> list[str]:
@@ -281,7 +287,8 @@ def _of_host(source: Source) -> list[str]:
             if names := [name for name in dict.fromkeys(used) if name in OF_HOST]:
                 line = source.lexed.position(function.at)[0]
                 said.append(
-                    f"line {line}: {function.name} runs here, and no GPU has std::{', std::'.join(names)}"
+                    f"line {line}: {function.name} runs here, and no GPU has std::{', std::'.join(names)}: nvcc "
+                    f"refuses it. Use {'; '.join(dict.fromkeys(OF_HOST[name] for name in names))}"
                 )
     return said
 

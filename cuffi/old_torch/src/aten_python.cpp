@@ -420,6 +420,28 @@ std::deque<Overloads>& overloads() {
   return all;
 }
 
+// "at::Tensor, double", out of what types_of() says; "" of no parameter.
+std::string types_in(const std::string& said) {
+  const size_t from = said.find_first_of("{<", said.rfind("A = ")), to = said.find_last_of("}>");
+  if (from == std::string::npos || to == std::string::npos || from > to) return "";
+  std::string types = said.substr(from + 1, to - from - 1);
+  static const char* const plain[][2] = {
+      {"std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >", "std::string"},
+      {"std::basic_string<char>", "std::string"},
+      {"at::", ""},
+      {"c10::", ""}};
+  for (const auto& [said_as, known_as] : plain)
+    for (size_t at; (at = types.find(said_as)) != std::string::npos;)
+      types.replace(at, strlen(said_as), known_as);
+  for (size_t at; (at = types.find(", std::allocator<")) != std::string::npos;)
+    types.erase(at, types.find(" >", at) - at);
+  return types;
+}
+// "; it is scale(Tensor, double)": of a function whose parameters have no names.
+std::string signature(const Bound& b) {
+  if (!b.names.empty() || !*b.types) return "";
+  return "; it is " + b.name + "(" + types_in(b.types) + ")";
+}
 std::string expected(const Bound& b, Py_ssize_t got) {
   return "expected " + std::to_string(b.count) + (b.count == 1 ? " argument" : " arguments") + ", got " +
          std::to_string(got);
@@ -446,9 +468,10 @@ Values placed(const Bound& b, PyObject* args, PyObject* named) {
     else if (i < b.defaults.size() && b.defaults[i])
       given.push_back(*b.defaults[i]);
     else
-      throw Mismatch(expected(b, n + by_name) + (i < b.names.size() ? ": `" + b.names[i] + "` is missing"
-                                                 : by_name          ? ", and none by its name"
-                                                                    : ""));
+      throw Mismatch(expected(b, n + by_name) +
+                     (i < b.names.size() ? ": `" + b.names[i] + "` is missing"
+                      : by_name          ? ", and none by its name"
+                                         : ": argument " + std::to_string(i + 1) + " is missing"));
   }
   if (used != by_name) {
     const Owned all(sure(PyObject_Repr(Owned(sure(PyDict_Keys(named))).get())));
@@ -476,7 +499,7 @@ bool attempt(const Bound& b, Running& r, std::string* why) {
       throw c10::Error(b.name + "(): " + problem);
     r.result = python_of(found);
   } catch (const Mismatch& e) {
-    *why += (why->empty() ? "" : "\n") + b.name + "(): " + place_of(b, e.index) + e.what();
+    *why += (why->empty() ? "" : "\n") + b.name + "(): " + place_of(b, e.index) + e.what() + signature(b);
     return false;
   } catch (const std::exception& e) {
     raise_in_python(e);
@@ -729,7 +752,11 @@ void wrong_type(const char* wanted, const Value& got) {
     kind = kinds[got.tag];
   }
   if (kind == wanted) kind += kind == "int" ? " of more than 64 bits" : " that its __init__ has not made";
-  throw c10::Error(c10::str("expected ", wanted, ", got ", kind), c10::kTypeError);
+  const char* const step = !strcmp(wanted, "float")    ? ": give a number such as 2.0"
+                           : !strcmp(wanted, "int")    ? ": give a number such as 2"
+                           : !strcmp(wanted, "Tensor") ? ": torch.as_tensor(x) makes one of numbers"
+                                                       : "";
+  throw c10::Error(c10::str("expected ", wanted, ", got ", kind, step), c10::kTypeError);
 }
 
 // resolve() in aten_service.py returns (function, the number of arguments that it takes by place, names of the rest).

@@ -143,5 +143,6 @@ __global__ void none(float* x, int n) { x[0] = std::min(x[0], x[1]); swap_of_min
 void host() { std::vector<float> sort; }
 """
     assert inline._of_host(Source(text, "a.cu")) == [
-        "line 3: both runs here, and no GPU has std::vector, std::sort"
+        "line 3: both runs here, and no GPU has std::vector, std::sort: nvcc refuses it. Use an array of constant "
+        "size, or memory that the caller gives; cub::BlockRadixSort in a block, or thrust::sort before the launch"
     ]
