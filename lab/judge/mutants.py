@@ -1,6 +1,8 @@
-"""Does the judge tell a mistake in a right kernel? Ten kinds of them, in the programs of the folder right.
+"""Does the judge tell a mistake in a right kernel? Ten kinds of them, in the programs of the folder right, and six in
+those of the folder tensor: kernels by cp.async, ldmatrix, mma.sync, wmma and mbarrier.
 
     python -m lab.judge.mutants --number 200 --seed 1 --jobs 2
+    python -m lab.judge.mutants --folder tensor --number 200 --wanted 95
     python -m lab.judge.mutants --only "no atomic" --show       each mistake with what is told of it
 
 Each program must be judged as right, and what it prints is the reference of its mutants. A mutant counts as told if the
@@ -78,6 +80,22 @@ OF_HOST = {
     "not set": [(r"cudaMem(?:set|cpyToSymbol)\(.*\);", ";")],
 }
 SET = r"(?m)^ +(?:if \(.*\) )?\w+\[[^=\n]*\] = (?:0|1|[^;]* \? [^;]*: 0|v|sum|m|__popc\(\w+\));"
+# The kinds of the folder tensor.
+WAIT = r"wait<\d>\(\);|(?:if \(.*?\) )?wait_phase\(.*?\);|__pipeline_wait_prior\(\d\);"
+OF_TENSORS = {
+    "no wait": [(WAIT, ";")],
+    "no barrier": SIMPLE["no barrier"],
+    "no commit": [(r"\bcommit\(\);|__pipeline_commit\(\);", ";")],
+    "wrong group": [(r"wait<0>", "wait<1>"), (r"wait<1>", "wait<2>"), (r"wait_prior\(1\)", "wait_prior(2)")],
+    "wrong phase": [(r"(wait_phase\(.*?), (.*?)\);", r"\1, 1 ^ (\2));"), (r"arrive\(&\w+\[.*?\]\);", ";")],
+    "wrong fragment": [
+        (r"lane / (\d+)(?! *% )", r"lane % \1"),
+        (r"lane % (\d+)(?! / )", r"lane / \1"),
+        (r"(?<=\+ )i / 2 \* 8|(?<=\+ )r % 2 \* 8|(?<=\+ )r / 2 \* 4|(?<=\+ )i % 2\b", "0"),
+        (r"tile \* 8", "tile * 4"),
+        (r"\[(1 - )?stage\]", "[0]"),
+    ],
+}
 
 
 class Mutant(Mutation):
@@ -90,19 +108,22 @@ class Mutant(Mutation):
         return f"{self.path}:{number}: {self.kind}: {lines[number - 1].strip()}"
 
 
-def mutants(program: str, source: str) -> Iterator[Mutant]:
+def mutants(program: str, source: str, of_tensors: bool = False) -> Iterator[Mutant]:
     """All mistakes of a program."""
     main = source.index("int main()")
+    kinds = OF_TENSORS if of_tensors else SIMPLE
 
     def found(kind: str, pattern: str, by: str, first: int, last: int) -> Iterator[Mutant]:
         for match in re.compile(pattern).finditer(source, first, last):
             yield Mutant(program, *match.span(), match.expand(by), kind)
 
-    for kind, ways in SIMPLE.items():
+    for kind, ways in kinds.items():
         for pattern, by in ways:
             for one in found(kind, pattern, by, 0, main):
                 if kind != "index off by one" or "__shared__" not in _line(source, one.start):
                     yield one
+    if of_tensors:
+        return
     for kind, ways in OF_HOST.items():
         for pattern, by in ways:
             yield from found(kind, pattern, by, main, len(source))
@@ -146,11 +167,13 @@ def _split(text: str) -> list[str]:
     return [word.strip() for word in words]
 
 
-def drawn(sources: dict[str, str], number: int, seed: int, only: list[str]) -> list[Mutant]:
+def drawn(
+    sources: dict[str, str], number: int, seed: int, only: list[str], folder: Path = RIGHT
+) -> list[Mutant]:
     """As many of each kind, no two alike."""
     by_kind: dict[str, dict[str, Mutant]] = collections.defaultdict(dict)
     for program, source in sources.items():
-        for one in mutants(program, source):
+        for one in mutants(program, source, folder != RIGHT):
             if one.apply(source) != source:
                 by_kind[one.kind].setdefault(one.name(source), one)
     chosen = []
@@ -181,19 +204,23 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=[], metavar="KIND")
     parser.add_argument("--wanted", type=float, default=98)
     parser.add_argument("--show", action="store_true", help="print what is told of each")
+    parser.add_argument("--folder", choices=("right", "tensor"), default="right")
     options = parser.parse_args()
-    sources = {file.name: file.read_text() for file in sorted(RIGHT.glob("*.cu"))}
+    programs = RIGHT.parent / options.folder
+    sources = {file.name: file.read_text() for file in sorted(programs.glob("*.cu"))}
     first = judged(
-        [{"id": name, "files": [str(RIGHT / name)]} for name in sources], options.jobs, options.seconds
+        [{"id": name, "files": [str(programs / name)]} for name in sources], options.jobs, options.seconds
     )
     if wrong := {name: said["verdict"] for name, said in first.items() if said["verdict"] != "ok"}:
         sys.exit(f"these programs must be right: {wrong}")
     with tempfile.TemporaryDirectory() as folder:
         requests, kinds = [], {}
-        (Path(folder) / "program.h").write_text((RIGHT / "program.h").read_text())
-        for number, one in enumerate(drawn(sources, options.number, options.seed, options.only)):
+        for header in RIGHT.parent.glob("*/*.h"):
+            (to := Path(folder) / header.parent.name).mkdir(exist_ok=True)
+            (to / header.name).write_text(header.read_text())
+        for number, one in enumerate(drawn(sources, options.number, options.seed, options.only, programs)):
             source = sources[one.path]
-            file = Path(folder) / f"{number}.cu"
+            file = Path(folder) / options.folder / f"{number}.cu"
             file.write_text(one.apply(source))
             said = f"print({first[one.path]['output']!r}, end='')"
             (reference := file.with_suffix(".py")).write_text(said)

@@ -26,6 +26,7 @@ what it does on a new GPU, if the host can run this (branches.py).
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import sys
@@ -42,7 +43,7 @@ from .guard import counts_along_x, guard_of
 from .inlining import inlined
 from .lanes import calls_to_lanes, column
 from .launches import Launch
-from .names import BARRIER, GPU_ONLY, IN_WARPS, LANES, TEXTURES, TOLD
+from .names import BARRIER, GPU_ONLY, IN_WARPS, INDEX, LANES, TEXTURES, TOLD
 from .outline import Function
 from .phases import phases_of
 from .reasons import Reason, Way
@@ -57,9 +58,8 @@ from .tokens import macro_body, position_from
 from .warps import warps_of
 
 NO_HOST_MEANING = {
-    "texture": "texture reference (CUDA 12 removed them too); read the memory through a pointer",
     "gpu": "{} has a meaning on a GPU alone; put it in #ifdef __CUDA_ARCH__ with an #else for the host",
-    "fetch": "texture or surface access; read the memory through a pointer",
+    "fetch": "{}: texture of layers, levels or a cube, or a surface; read the memory through a pointer",
 }
 
 ONLY_ON_A_GPU = "this branch has what only a GPU runs, and there is no #else"
@@ -93,6 +93,12 @@ class HostRewriter(Rewriter):
         super().__init__(source)
         self.problems += source.problems
         self.declared = unit.extern_constants
+        self.own_texture = any(
+            before.text in ("struct", "class", "using") and token.text == "texture"
+            for source in unit.sources
+            if "texture" in source.text
+            for before, token in itertools.pairwise(source.lexed.tokens)
+        )
         self._answered: list[tuple[int, int]] = []  # the conditions of guards
         self._late: list[tuple[int, int, str]] = []  # edits that go behind others at their offset
         self.warps: WarpsRewriter | None = None
@@ -328,16 +334,28 @@ class HostRewriter(Rewriter):
                 self._without_cast(tokens, i + 2)
             elif word == "void" and after in ("*", "const"):
                 self._cast(tokens, i - 1 - (before == "const"))
+            elif word == "extern" and not in_macro:
+                self._declares_index(tokens, i)
             elif word == "__noinline__" and before != "(":  # not that of an __attribute__
                 self.edit(token.start, token.end, "__attribute__((noinline))")
             elif word == ARCH and not in_macro and not self._in_host_code(token.start):
                 self.edit(token.start, token.end, str(NEWEST))
-            elif word == "texture" and after == "<" and before != "::":
-                self.gpu_only(token, NO_HOST_MEANING["texture"])
+            elif word == "texture" and after == "<" and before != "::" and not self.own_texture:
+                self.edit(
+                    token.start, token.end, "::cuda_host::texture"
+                )  # a reference, which CUDA 12 removed
             elif TEXTURES.fullmatch(word) and after in ("(", "<") and before not in (".", "->", "::"):
-                self.gpu_only(token, NO_HOST_MEANING["fetch"])
+                self.gpu_only(token, NO_HOST_MEANING["fetch"].format(word))
             elif GPU_ONLY.fullmatch(word) and not any(f.name == word for f in self.source.functions):
                 self.gpu_only(token, NO_HOST_MEANING["gpu"].format(word))
+
+    def _declares_index(self, tokens, at: int):
+        """`extern const dim3 blockDim;` for an editor: cuda_runtime.h declares it."""
+        words = [token.text for token in tokens[at + 1 : at + 5] if token.text != "const"]
+        if words[:1] in (["dim3"], ["uint3"]) and words[1:2] and words[1] in INDEX and words[2:3] == [";"]:
+            last = next(token for token in tokens[at:] if token.text == ";")
+            lines = self.text.count("\n", tokens[at].start, last.start)
+            self.edit(tokens[at].start, last.start, "\n" * lines)
 
     def _macro(self, unit: Unit, macro: Directive):
         """Edit what g++ does not take of a macro, and refuse kernels that are made by one."""
@@ -448,5 +466,9 @@ class WarpsRewriter(HostRewriter):
 PROLOGUE = "#include <cuda_runtime.h>\n"
 
 
+def main() -> int:
+    return rewrite_files(__file__, HostRewriter, sys.argv[1:], PROLOGUE)
+
+
 if __name__ == "__main__":
-    sys.exit(rewrite_files(__file__, HostRewriter, sys.argv[1:], PROLOGUE))
+    sys.exit(main())
