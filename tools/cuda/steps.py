@@ -84,7 +84,7 @@ class _Steps:
         return next((name for name, n in found if name in self.names and not self._points(name, n)), "")
 
     def _points(self, name: str, node) -> bool:
-        """Is it a pointer that points to something else now? That memory is not used, and a block may share the pointer."""
+        """Is it a pointer that is set? What it points to is not used, and a block may share it."""
         above = node.parent
         return (
             not self.names[name].address.startswith("&")
