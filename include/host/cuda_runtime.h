@@ -26,6 +26,7 @@
 #include "cuda_math.h"
 #include "cuda_ptx.h"
 #include "cuda_rounding.h"
+#include "cuda_textures.h"
 #include "cuda_warp.h"
 
 #endif  // CAFFE_HOST_CUDA_RUNTIME_H_

@@ -46,7 +46,8 @@ from .unit_names import UnitNames
 # do so (include/host/cuda_launch.h).
 RANGE_LOOPS = {"CUDA_KERNEL_LOOP": "CUDA_KERNEL_RANGE", "CUDA_2D_KERNEL_LOOP": "CUDA_2D_KERNEL_RANGE"}
 
-EXTERN_CONSTANT = re.compile(r"\bextern\s[^;{}()]*\b__constant__\b([^;{}]*);")
+# Constant memory that other files may name, also without CUDA's word: `extern __constant__ int n;`, `extern float x[];`
+EXTERN_CONSTANT = re.compile(r"\bextern\s([^;{}()\"]*);")
 ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
 CHANGES = ASSIGNMENTS | {"++", "--"}
 # What a kernel's statements may have, by the field of Kernel.
@@ -156,8 +157,9 @@ class Unit:
     @functools.cached_property
     def extern_constants(self) -> set[str]:
         """The words of declarations of constant memory that is elsewhere."""
-        with_some = [source.text for source in self.sources if "__constant__" in source.text]
-        declared = [text for each in with_some for text in EXTERN_CONSTANT.findall(each)]
+        if not any("__constant__" in source.text for source in self.sources):
+            return set()
+        declared = [text for source in self.sources for text in EXTERN_CONSTANT.findall(source.text)]
         return {word for text in declared for word in re.findall(r"\w+", text)}
 
     @functools.cached_property

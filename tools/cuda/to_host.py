@@ -26,6 +26,7 @@ what it does on a new GPU, if the host can run this (branches.py).
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import sys
@@ -57,9 +58,8 @@ from .tokens import macro_body, position_from
 from .warps import warps_of
 
 NO_HOST_MEANING = {
-    "texture": "texture reference (CUDA 12 removed them too); read the memory through a pointer",
     "gpu": "{} has a meaning on a GPU alone; put it in #ifdef __CUDA_ARCH__ with an #else for the host",
-    "fetch": "texture or surface access; read the memory through a pointer",
+    "fetch": "{}: texture of layers, levels or a cube, or a surface; read the memory through a pointer",
 }
 
 ONLY_ON_A_GPU = "this branch has what only a GPU runs, and there is no #else"
@@ -93,6 +93,12 @@ class HostRewriter(Rewriter):
         super().__init__(source)
         self.problems += source.problems
         self.declared = unit.extern_constants
+        self.own_texture = any(
+            before.text in ("struct", "class", "using") and token.text == "texture"
+            for source in unit.sources
+            if "texture" in source.text
+            for before, token in itertools.pairwise(source.lexed.tokens)
+        )
         self._answered: list[tuple[int, int]] = []  # the conditions of guards
         self._late: list[tuple[int, int, str]] = []  # edits that go behind others at their offset
         self.warps: WarpsRewriter | None = None
@@ -334,10 +340,12 @@ class HostRewriter(Rewriter):
                 self.edit(token.start, token.end, "__attribute__((noinline))")
             elif word == ARCH and not in_macro and not self._in_host_code(token.start):
                 self.edit(token.start, token.end, str(NEWEST))
-            elif word == "texture" and after == "<" and before != "::":
-                self.gpu_only(token, NO_HOST_MEANING["texture"])
+            elif word == "texture" and after == "<" and before != "::" and not self.own_texture:
+                self.edit(
+                    token.start, token.end, "::cuda_host::texture"
+                )  # a reference, which CUDA 12 removed
             elif TEXTURES.fullmatch(word) and after in ("(", "<") and before not in (".", "->", "::"):
-                self.gpu_only(token, NO_HOST_MEANING["fetch"])
+                self.gpu_only(token, NO_HOST_MEANING["fetch"].format(word))
             elif GPU_ONLY.fullmatch(word) and not any(f.name == word for f in self.source.functions):
                 self.gpu_only(token, NO_HOST_MEANING["gpu"].format(word))
 
@@ -458,5 +466,9 @@ class WarpsRewriter(HostRewriter):
 PROLOGUE = "#include <cuda_runtime.h>\n"
 
 
+def main() -> int:
+    return rewrite_files(__file__, HostRewriter, sys.argv[1:], PROLOGUE)
+
+
 if __name__ == "__main__":
-    sys.exit(rewrite_files(__file__, HostRewriter, sys.argv[1:], PROLOGUE))
+    sys.exit(main())
