@@ -53,15 +53,18 @@ include mk/literal.mk
 
 # ------------------------------------------------------------------------------------------ targets
 # Recipes get the settings in the environment, so that neither make nor a shell interprets their text.
-TOOL := "$$PYTHON" -m tools.
-CUFFI := "$$PYTHON" -m cuffi --make
+THERE := command -v "$$PYTHON" >/dev/null || { echo "make: PYTHON=$$PYTHON: there is no such program: name one that is there:" \
+  $$(cd / && for each in 3 3.10 3.11 3.12 3.13 3.14; do \
+  python$$each -c '' 2>/dev/null && echo PYTHON=$$(command -v python$$each); done) >&2; exit 2; };
+TOOL := $(THERE) "$$PYTHON" -m tools.
+CUFFI := $(THERE) "$$PYTHON" -m cuffi --make
 # Did the user name the Python? (tools/make/requirements.py)
 export PYTHON_NAMED := $(if $(filter file,$(origin PYTHON)),,1)
 # With `make -C toolkit`, printed commands must work in the user's folder.
 export CALLED_IN := $(value PWD)
 # PYTHONSAFEPATH would hide the tools in this folder from Python.
 unexport PYTHONSAFEPATH
-.PHONY: $(TARGETS)
+.PHONY: $(TARGETS) inline
 .DEFAULT_GOAL := all
 
 all:  ## build every layer for every backend, run each once, print a table
@@ -70,12 +73,16 @@ all:  ## build every layer for every backend, run each once, print a table
 libraries:  ## only build, without the table
 	+@$(TOOL)make.build libraries
 
+# For load_inline: it writes the launchers of a string, and builds it.
+inline:
+	+@$(TOOL)new_layer.build_inline inline
+
 test:  ## python3 test.py; in an installed toolkit, only the layers' cases
-	@if [ -e test.py ]; then "$$PYTHON" test.py; else $(TOOL)cases.run_cases --layers-dir="$$LAYERS_DIR"; fi
+	@$(THERE) if [ -e test.py ]; then "$$PYTHON" test.py; else $(TOOL)cases.run_cases --layers-dir="$$LAYERS_DIR"; fi
 
 bench:  ## measure the layers and their peers; LAYER=x for one
 	@if [ ! -e benchmarks ]; then echo "make bench: the benchmarks are in the checkout, not in what pip installs"; exit 2; fi
-	@"$$PYTHON" benchmarks/run.py $${LAYER:+"$$LAYER"}
+	@$(THERE) "$$PYTHON" benchmarks/run.py $${LAYER:+"$$LAYER"}
 
 new:  ## LAYER=foo: start a native layer
 	@$(CUFFI) new

@@ -21,6 +21,9 @@ ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))  # pip runs this file without its folder on the path
 
 NAME = "cuffi"
+if sys.version_info < (3, 10):  # noqa: UP036
+    found = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
+    raise SystemExit(f"{NAME}: this is {found}, and 3.10 or newer is needed: python3.10 -m pip install ...")
 if "t" in sys.abiflags:
     raise SystemExit(
         f"{NAME}: free-threaded Python cannot load libraries of the stable ABI: "

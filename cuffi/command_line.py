@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
+import sys
 from collections.abc import Mapping
 
 _NOT_READ = re.compile(r"argument (\S+): invalid (\w+) value: (.*)", re.DOTALL)
@@ -30,18 +31,22 @@ class Parser(argparse.ArgumentParser):
     def parse_args(self, args=None, namespace=None):
         given, left = self.parse_known_args(args, namespace)
         if left:
-            self.exit(2, f"{self.prog}: {self._not_known(left[0])}\n")
+            words = sys.argv[1:] if args is None else list(args)
+            self.exit(2, f"{self.prog}: {self._not_known(left[0], words)}\n")
         return given
 
     def _flags(self) -> list[str]:
         return [flag for flag in self._option_string_actions if flag.startswith("--")]
 
-    def _not_known(self, word: str) -> str:
-        """Words for one that no option and no argument takes."""
+    def _not_known(self, word: str, words: list[str]) -> str:
+        """Words for one that no option and no argument takes, on a command line of these words."""
         if word.startswith("-"):
             near = difflib.get_close_matches(word.partition("=")[0], self._flags(), n=1)
             return f"no option {word}" + (f"; did you mean {near[0]}?" if near else self._all())
         own = next((flag for end, flag in self._endings.items() if word.endswith(end)), "")
+        before = words[words.index(word) - 1] if word in words[1:] else ""
+        if own and getattr(self._option_string_actions.get(before), "nargs", None) == 0:
+            return f"{before} takes no file: leave it out, and give {own} {word}"
         return f"{word!r} is left over: " + (
             f"give it as {own} {word}" if own else f"leave it out{self._all()}"
         )

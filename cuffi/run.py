@@ -10,6 +10,7 @@ Exit status: the program's own; 2 for usage, 3 if it cannot be built. `python -m
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -49,7 +50,16 @@ def main(arguments: list[str] | None = None) -> int:
             return 3
         sys.stdout.flush()
         status = subprocess.call([str(built), *words[at + 1 :]], env=os.environ)
+    if status > 0 and at == len(words) and any(map(_reads_arguments, files)):
+        line = f"{files[0].name} ended with status {status}. Arguments of its main() go behind --"
+        print(f"cuffi run: {line}: cuffi run {files[0].name} -- ARGUMENTS", file=sys.stderr)
     return 128 - status if status < 0 else status
+
+
+def _reads_arguments(file: Path) -> bool:
+    """Has the file a main() with parameters?"""
+    text = file.read_text(encoding="utf-8", errors="replace")
+    return bool(re.search(r"\bmain\s*\(\s*(const\s+)?int\s+\w+\s*,", text))
 
 
 def _split(words: list[str]) -> tuple[list[Path], list[str]]:

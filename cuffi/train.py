@@ -10,6 +10,7 @@ In Python: `Training("solver.prototxt", net).run()`, or `caffe_solver` for a loo
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from pathlib import Path
@@ -35,14 +36,13 @@ __all__ = [
 ENDINGS = {".caffemodel": "--weights", ".h5": "--weights", ".solverstate": "--snapshot"}
 
 
-def main(arguments: list[str] | None = None, name: str = f"python -m {__package__}.train") -> int:
-    """The command. Returns its exit status: 0, or 1 for an error that is printed."""
-    import torch
-
+def _given(arguments: list[str] | None, name: str) -> argparse.Namespace:
+    """The arguments. SystemExit if one is wrong."""
     parser = Parser(prog=name, description="Train a Caffe net by its solver file.", endings=ENDINGS)
-    parser.add_argument("solver", help="solver.prototxt")
-    parser.add_argument("--weights", help=".caffemodel files to start from, separated by ,")
-    parser.add_argument("--snapshot", help="continue from this .solverstate")
+    parser.add_argument("solver", nargs="?", help="solver.prototxt")
+    parser.add_argument("--solver", "-solver", dest="named", help="the same, as `caffe train` takes it")
+    parser.add_argument("--weights", "-weights", help=".caffemodel files to start from, separated by ,")
+    parser.add_argument("--snapshot", "-snapshot", help="continue from this .solverstate")
     parser.add_argument("--resume", action="store_true", help="continue from the newest snapshot")
     parser.add_argument("--device", help="cpu, cuda:0; default: solver_mode's, if there is a GPU")
     parser.add_argument("--amp", choices=("bfloat16", "float16"), help="autocast")
@@ -59,7 +59,22 @@ def main(arguments: list[str] | None = None, name: str = f"python -m {__package_
         help=f"their folders, separated by {os.pathsep}",
     )
     parser.add_argument("--directory", help="relative paths begin here; default: the working directory")
+    parser.add_argument("-gpu", "--gpu", help="the number of a GPU, as `caffe train` takes it")
     given = parser.parse_args(arguments)
+    given.solver = given.solver or given.named
+    if given.gpu is not None and not given.gpu.isdigit():
+        several = "torchrun --nproc_per_node N -m cuffi.train solver.prototxt trains on several"
+        parser.exit(2, f"{name}: -gpu: expected the number of one GPU, got {given.gpu!r}. {several}\n")
+    if given.gpu is not None:
+        given.device = given.device or f"cuda:{given.gpu}"
+    return given
+
+
+def main(arguments: list[str] | None = None, name: str = f"python -m {__package__}.train") -> int:
+    """The command. Returns its exit status: 0, or 1 for an error that is printed."""
+    import torch
+
+    given = _given(arguments, name)
     if not given.solver:
         print("train: which solver file? make train SOLVER=solver.prototxt", file=sys.stderr)
         return 2

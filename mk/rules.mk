@@ -10,6 +10,9 @@ libraries:
 # and the compiler reports what is really missing.
 .DEFAULT: ;
 
+# Python, or a client of the program that runs make, which has Python's programs already (tools/make/forks.py).
+RUN = $(PYTHON) $(FORKED)
+
 comma := ,
 space := $(subst ,, )
 Q     := $(if $(V),,@)
@@ -36,7 +39,7 @@ compile_once = $(1) $(TELL) -MT $@ -MF $@.d.partial -c $< -o $@.partial && mv $@
 # alone: the module that rewrites, its options, and the source.
 compile = $(if $(and $(AGAIN),$(if $(filter races,$(SANITIZE)),,1)),$(call compile_or_again,$(1)),$(call compile_once,$(1)))
 compile_or_again = if ( $(call compile_once,$(1)) ) >$@.first 2>&1; then rm -f $@.plain; cat $@.first; \
-  elif cp $< $<.loops && $(PYTHON) -m $(AGAIN) $< --plain --depfile $<.d >/dev/null 2>&1 && ! cmp -s $< $<.loops; then \
+  elif cp $< $<.loops && $(RUN) -m $(AGAIN) $< --plain --depfile $<.d >/dev/null 2>&1 && ! cmp -s $< $<.loops; then \
   $(call compile_once,$(1)) && { grep -m 1 'error:' $@.first || echo 'no error line'; } >$@.plain; \
   else cat $@.first; false; fi
 without_loops = ; if [ -e $@.plain ]; then \
@@ -61,17 +64,17 @@ native = $(call own,$(1)) -iquote . $(patsubst %,-idirafter %,$(WINGS)) -include
 
 # ------------------------------------------------------------------------------------------ recipes
 # rewrite(word, name, module and options): a .cu for a backend's compiler.
-rewrite = $(call step,$(1),$(2),$@.log,$(PYTHON) -m $(3) $(if $(filter races,$(SANITIZE)),--watched) $< $@ --depfile $@.d)
+rewrite = $(call step,$(1),$(2),$@.log,$(RUN) -m $(3) $(if $(filter races,$(SANITIZE)),--watched) $< $@ --depfile $@.d)
 # ar first writes an empty archive, so it writes to a .partial file.
 archive = $(Q)rm -f $@.partial && ar rcs $@.partial $(filter %.o,$^) && mv $@.partial $@
 # wrapper(name, backend, flags): the Python wrapper of a layer's C functions. -O2 makes no call faster. The headers that
 # it includes are precompiled, which halves its time.
-wrapper = $(call step,FFI,$(1) ($(2)),$@.log,$(PYTHON) build_ffi.py $< $@ --cxx $(call quoted,$(CXX) -O1 $(3)) \
+wrapper = $(call step,FFI,$(1) ($(2)),$@.log,$(RUN) build_ffi.py $< $@ --cxx $(call quoted,$(CXX) -O1 $(3)) \
   --flags $(call quoted,$($(2)_FLAGS)) --info $(call quoted,$($(2)_INFO)) --std $(basename $(filter %/ffi_std.hpp.gch,$^)))
-wrappers_std = $(Q)$(PYTHON) build_ffi.py $< $@ --cxx $(call quoted,$(CXX) -O1)
+wrappers_std = $(Q)$(RUN) build_ffi.py $< $@ --cxx $(call quoted,$(CXX) -O1)
 # The extension that makes the calls of all layers.
-runner = $(call step,CXX,call.cpp,$(BUILD)/call.log,$(PYTHON) -m tools.make.build_call $@ --cxx $(call quoted,$(CXX) -O2))
+runner = $(call step,CXX,call.cpp,$(BUILD)/call.log,$(RUN) -m tools.make.build_call $@ --cxx $(call quoted,$(CXX) -O2))
 # link(name, backend): link the wrapper, the layer's archive and those of the toolkit.
-link = $(call step,LINK,$(1) ($(2)),$(BUILD)/$(1)/$(2)/link.log,$(PYTHON) -m tools.make.link $@ \
+link = $(call step,LINK,$(1) ($(2)),$(BUILD)/$(1)/$(2)/link.log,$(RUN) -m tools.make.link $@ \
   $(filter %.o %.a,$^) $(patsubst %,--header %,$(filter %.h,$^)) -- $(call quoted,$($(2)_INFO)) $(call quoted,$($(2)_TELLS)) $(CXX) -- \
   $($(2)_LINK))

@@ -40,6 +40,14 @@ def said(capsys, *words: str) -> str:
             "--amp: there is no 'float61'; did you mean float16? There are: bfloat16, float16",
         ),
         (["s", "w.caffemodel"], "'w.caffemodel' is left over: give it as --weights w.caffemodel"),
+        (
+            ["s", "--json", "w.caffemodel"],
+            "--json takes no file: leave it out, and give --weights w.caffemodel",
+        ),
+        (
+            ["s", "--jobs", "2", "w.caffemodel"],
+            "'w.caffemodel' is left over: give it as --weights w.caffemodel",
+        ),
         (["s", "more"], "'more' is left over: leave it out. `cuffi judge --help` lists the options"),
         ([], "solver is missing. `cuffi judge --help` lists the options"),
     ],

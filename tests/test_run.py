@@ -1,5 +1,7 @@
 """python -m cuffi.run: a CUDA program on the processor."""
 
+import pytest
+
 from cuffi import run
 from cuffi.judge import judge
 
@@ -16,7 +18,19 @@ def test_a_program_in_two_files(tmp_path, capfd):
         '  printf("%d %d %d\\n", x[0], x[1], x[2]);\n  return count;\n}\n'
     )
     assert run.main([str(tmp_path / "main.cu"), str(tmp_path / "twice.cu"), "--", "5"]) == 2
-    assert capfd.readouterr().out == "10 12 14\n"
+    assert capfd.readouterr() == ("10 12 14\n", "")
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [("int argc, char** argv", "ARGUMENTS"), ("int argc, const char *argv[]", "ARGUMENTS"), ("", "")],
+)
+def test_a_program_that_wants_arguments(tmp_path, capfd, head, said):
+    """It ends with a status, and got none: the line says where they belong."""
+    (tmp_path / "main.cu").write_text(f"int main({head}) {{ return 3; }}\n")
+    assert run.main([str(tmp_path / "main.cu")]) == 3
+    line = "main.cu ended with status 3. Arguments of its main() go behind --: cuffi run main.cu -- ARGUMENTS"
+    assert capfd.readouterr().err == (f"cuffi run: {line}\n" if said else "")
 
 
 def test_what_programs_ask_a_device_for(tmp_path, capfd):

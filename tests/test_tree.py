@@ -97,6 +97,8 @@ TESTED_IN = {
     "cuffi/runtime/signature.py": "runtime/test_launcher_numbers.py",
     "cuffi/old_torch/on_processor.py": "old_torch/test_ext_front.py",
     "tools/cuda/brackets.py": "tools/cuda/test_tokens.py",
+    "tools/make/ask_fork.py": "tools/make/test_forks.py",
+    "tools/new_layer/build_inline.py": "loading/test_load_inline.py",
     **{
         f"tools/cuda/ptx/{room}.py": "include/ptx/test_answers.py"
         for room in ("arithmetic", "bits", "conversions", "copies", "loads", "matrices", "moves", "warps")

@@ -153,6 +153,9 @@ _MAGIC = {
     b"PK\x03\x04": "it is a zip archive, as torch.save writes them",
     b"\x1f\x8b": "it is a gzip file: unpack it",
     b"\x93NUMPY": "it is a numpy file: numpy.load reads it",
+    b"\x89PNG\r\n": "it is a PNG image",
+    b"\xff\xd8\xff": "it is a JPEG image",
+    b"SQLite format": "it is an SQLite file",
 }
 
 
@@ -167,7 +170,9 @@ def _looks_like(data) -> str:
             f"it is text, and begins with {begin!r}, a web page: the download gave a page in place of the "
             "file: get the file itself again"
         )
-    is_text = len(begin) > 12 and begin.isascii() and begin.isprintable()
+    # A message has control characters in its first bytes: the tags of its fields.
+    first = bytes(data[:60])
+    is_text = re.fullmatch(rb"[\t\n\r -~]{3,}", first) or re.match(rb"[ -~]{12}[ -~]*[\r\n]", first)
     return f"it is text, and begins with {begin!r}" if is_text else ""
 
 

@@ -64,8 +64,8 @@ def net(name: str, arguments: list[str], by_make: bool) -> int:
     settings = _settings(name, arguments, by_make)
     target = {"onnx": "onnx"}.get(name, "verify" if settings.get("VERIFY") else "show")
     if _root():
-        return _tool(name, settings, f"{_PACKAGE}.commands.net", target)
-    os.environ.update(settings)
+        return _tool(name, settings, by_make, f"{_PACKAGE}.commands.net", target)
+    os.environ.update(settings | {"CALLED_AS": f"cuffi {name}"})
     sys.argv[1:] = [target]
     return _module("commands.net.__main__").main()
 
@@ -78,29 +78,34 @@ def port(name: str, arguments: list[str], by_make: bool) -> int:
     words = [f"--caffe={settings.get('CAFFE', '')}", f"--name={settings.get('NAME', '')}"]
     words += ["--force"] * bool(settings.get("FORCE"))
     words += ["--layers-dir", settings.get("LAYERS_DIR", "layers"), "--", settings.get("TYPE", "")]
-    return _tool(name, settings, f"{_PACKAGE}.caffe_layers.port", *words)
+    return _tool(name, settings, by_make, f"{_PACKAGE}.caffe_layers.port", *words)
 
 
 def new(name: str, arguments: list[str], by_make: bool) -> int:
     settings = _settings(name, arguments, by_make)
     words = ["--layers-dir", settings.get("LAYERS_DIR", "layers"), f"--from={settings.get('FROM', '')}"]
-    return _tool(name, settings, "tools.new_layer", *words, "--", settings.get("LAYER", ""))
+    return _tool(name, settings, by_make, "tools.new_layer", *words, "--", settings.get("LAYER", ""))
 
 
 def verify(name: str, arguments: list[str], by_make: bool) -> int:
-    return _tool(name, _settings(name, arguments, by_make), "tools.make.build", "verify")
+    return _tool(name, _settings(name, arguments, by_make), by_make, "tools.make.build", "verify")
 
 
 def ffi(name: str, arguments: list[str], by_make: bool) -> int:
     if by_make or arguments[:1] == ["--build"]:
         folders = {} if by_make else {"EXT": " ".join(map(os.path.abspath, arguments[1:]))}
-        return _tool(name, folders, f"{_PACKAGE}.old_torch.make")
+        return _tool(f"{name} --build", folders, by_make, f"{_PACKAGE}.old_torch.make")
     return ext(name, arguments, by_make)
 
 
 def ext(name: str, arguments: list[str], by_make: bool) -> int:
     if not arguments or (arguments[0].startswith("-") and arguments[0] != "-m"):
-        print(f"usage: cuffi {name} {COMMANDS[name].usage}", file=sys.stderr)
+        what = f"no option {arguments[0]}" if arguments else "no script is given"
+        first = COMMANDS[name].example.splitlines()[0]
+        print(
+            f"cuffi {name}: {what}: name a script: {first}. `cuffi {name} --help` lists all forms",
+            file=sys.stderr,
+        )
         return 2
     os.execv(sys.executable, [sys.executable, "-m", f"{_PACKAGE}.{name}", *arguments])
 
@@ -155,9 +160,12 @@ def _absolute(paths: str) -> str:
     return os.pathsep.join(os.path.abspath(os.path.expanduser(p)) for p in paths.split(os.pathsep) if p)
 
 
-def _tool(name: str, settings: dict[str, str], module: str, *words: str) -> int:
-    """A program of the toolkit takes this process's place. It runs in the toolkit's folder, as under make."""
-    environment = os.environ | settings
+def _tool(name: str, settings: dict[str, str], by_make: bool, module: str, *words: str) -> int:
+    """A program of the toolkit takes this process's place. It runs in the toolkit's folder, as under make.
+
+    CALLED_AS is the command that the user typed, for its messages, where make did not call it.
+    """
+    environment = os.environ | settings | ({} if by_make else {"CALLED_AS": f"cuffi {name}"})
     environment.pop("PYTHONSAFEPATH", None)
     environment.setdefault("CALLED_IN", os.getcwd())
     sys.stdout.flush()

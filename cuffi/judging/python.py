@@ -37,6 +37,8 @@ load_inline("first", "int f();", text, functions=["f"])
 # What loading/run_make.py says if make, a compiler or a package is missing.
 ABSENT = re.compile(r"Error: load: (there is no '[^\n]*|building a layer needs Python packages[^\n]*)")
 KEPT_CACHES = 50
+# What old_torch/cpp_extension.py writes behind the string of kernels.
+BEHIND = '\n#line 1 "'
 CORE = re.compile(r"core-[0-9a-f]{16}$")
 MEANT = {
     "different": "different-result",
@@ -169,6 +171,7 @@ class Script:
         for place in {*COPY.findall(one.text), *filter(None, [one.place])}:
             name, _, number = place.rpartition(":")
             copy = Path(name).read_text(errors="replace") if Path(name).is_file() else ""
+            copy = copy.partition(BEHIND)[0]
             at = text.find(copy.strip("\n"))
             if copy.strip() and at >= 0:
                 before = text.count("\n", 0, at) - (len(copy) - len(copy.lstrip("\n")))

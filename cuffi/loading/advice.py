@@ -20,10 +20,27 @@ _STEPS = (
         r"torch::(nn|optim|jit). has not been declared|no (member|type) named '(nn|optim|jit)' in namespace 'torch'",
         "torch's C++ front end is not in cuffi's headers: keep the module in Python, and pass its tensors",
     ),
+    (
+        r"fatal error: '?(?P<header>[^\s:']+)'?(: No such file or directory| file not found)",
+        r"put \g<header> beside the file that includes it, or give its folder: include_dirs=[...] of an extension, "
+        "or of load_inline, -I for cuffi judge and cuffi run",
+    ),
+    (
+        r"(undeclared identifier .(?P<c>\w+)|(?P<g>\w+).? was not declared in this scope).*\n"
+        r".*\bdef\(.*&\s*((?P=c)|(?P=g))\b",
+        r"def() takes a function that is defined or declared above it: is \g<c>\g<g> spelt as where it is defined?",
+    ),
 )  # fmt: skip
 
 
 def advice(output: str) -> str:
     """The steps for the errors in a compiler's output, each in a line of its own that begins with a newline."""
-    errors = "\n".join(line for line in output.splitlines() if "error" in line)
-    return "".join(f"\nwhat to do: {step}" for pattern, step in _STEPS if re.search(pattern, errors))
+    # The line of source that a compiler shows below its error, too.
+    lines = output.splitlines()
+    errors = "\n".join(
+        line
+        for before, line in zip(["", *lines], lines, strict=False)
+        if "error" in line or "error" in before
+    )
+    found = [(re.search(pattern, errors), step) for pattern, step in _STEPS]
+    return "".join(f"\nwhat to do: {match.expand(step)}" for match, step in found if match)

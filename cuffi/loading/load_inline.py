@@ -171,7 +171,7 @@ class _Inline:
 
     def built(self, arch, backends, sanitized: dict, has_others: bool) -> tuple[Recipe, Entry]:
         """The recipe, and its cache entry. Where NVRTC cannot build it, nvcc does."""
-        has_gpu = bool(architectures_for(arch))
+        has_gpu = backends is None and bool(architectures_for(arch))
         alone = self.declarations is None and not has_others and not sanitized
         alone = alone and PurePosixPath("cxx_standard") not in self.files
         if not (alone and kernel_build.compiles(backends, has_gpu)):
@@ -210,15 +210,11 @@ class _Inline:
     def _recipe(
         self, settings: dict, chosen: tuple[str, ...], kernels: kernel_build.Kernels | None = None
     ) -> Recipe:
-        folder = PurePosixPath(self.name)
+        folder, first = PurePosixPath(self.name), "inline" if self.declarations is None else "libraries"
         return Recipe(
             self.name, {folder / path: content for path, content in self.files.items()}, folder, settings, chosen,
-            self._prepare, self._mended_for_make, lambda text, sources: self._shown(text, sources / folder), kernels,
+            first, self._mended_for_make, lambda text, sources: self._shown(text, sources / folder), kernels,
         )  # fmt: skip
-
-    def _prepare(self, staged: Path) -> None:
-        if self.declarations is None:
-            _complete(staged / f"{self.name}.cu")
 
     def _mended(self, staged: Path, errors: str) -> bool:
         return self.declarations is None and _without_host_code(staged, errors, self.name)

@@ -19,7 +19,7 @@ from . import cache, call_extension, private, races, sweep, toolkit
 from .advice import advice
 from .cache import Entry
 from .kernel_build import Kernels
-from .run_make import CaffeBuildError, Progress, check_can_build, make
+from .run_make import CaffeBuildError, Progress, make
 
 # The __init__.py for a folder without one.
 INIT = '''"""Written by load: the functions that {name}.h declares."""
@@ -55,7 +55,7 @@ class Recipe:
         layer: the path of the layer's folder.
         settings: make's settings, by name.
         backends: the names of the backends to build.
-        prepare: completes the written files before make runs. It gets the layer's folder.
+        first: make's goal. "inline" writes the launchers of a string before it builds the libraries.
         mended: changes the written files so that these errors go away. It gets the layer's folder; False if it cannot.
         shown: replaces names of built files in an error's text by the user's.
         kernels: what NVRTC compiles for the GPU, beside what make builds.
@@ -66,7 +66,7 @@ class Recipe:
     layer: PurePosixPath
     settings: dict[str, str]
     backends: tuple[str, ...]
-    prepare: Callable[[Path], None] = lambda folder: None
+    first: str = "libraries"
     mended: Callable[[Path, str], bool] = lambda folder, errors: False
     shown: Callable[[str, Path], str] = lambda text, sources: text
     kernels: Kernels | None = None
@@ -115,8 +115,6 @@ class Recipe:
 
     def _by_make(self, entry: Entry, progress: Progress, lock: int, sources: Path, folder: Path) -> None:
         try:
-            check_can_build(self.settings)  # what is prepared needs the packages, too
-            self.prepare(folder)
             own = {"LAYERS_DIR": str(folder.parent), "LAYERS": self.name}
             own |= {"BUILD": str(entry.for_make(entry.build)), "PYTHON": sys.executable}
             own |= {"BACKENDS": " ".join(self.backends), "CORE": core_in(entry.cache)}
@@ -129,9 +127,9 @@ class Recipe:
     def _make(self, folder: Path, own: dict[str, str], progress: Progress, lock: int) -> None:
         """Run make; again, as long as what fails can be mended. The error has the first and the last output."""
         outputs: list[str] = []
-        for _ in range(MOST_ATTEMPTS):
+        for goal in [self.first, *["libraries"] * (MOST_ATTEMPTS - 1)]:
             try:
-                return make(["libraries"], self.settings | own, progress, lock)
+                return make([goal], self.settings | own, progress, lock)
             except CaffeBuildError as error:
                 outputs.append(error.output)
                 if not self.mended(folder, error.output):
@@ -180,15 +178,17 @@ def settings_for(
     """
     if arch is not None and not isinstance(arch, str):
         raise CaffeTypeError(f'{who}: arch: expected a string such as "sm_90", got {arch!r}')
-    arch = architectures_for(arch)
+    names = None if backends is None else [backends] if isinstance(backends, str) else list(backends)
+    for_gpu = names is None or any(not BACKENDS[name].on_host for name in names if name in BACKENDS)
+    arch = architectures_for(arch) if for_gpu else ""  # to ask for GPUs takes longer than to load a library
     settings = {name: os.environ.get(name, "") for b in BACKENDS.values() for name in b.settings}
     settings |= further or {}
     settings |= {"CXX": cxx(settings["CXX"]), "NVCC": toolkit.find_nvcc(), "ARCH": arch or "all-major"}
     settings["HOST_ARCH"] = settings["HOST_ARCH"] or "native"
-    if backends is None:
+    if names is None:
         chosen = tuple(b.name for b in backends_here() if b.on_host or (settings[b.compiler] and arch))
     else:
-        chosen = tuple(dict.fromkeys([backends] if isinstance(backends, str) else backends))
+        chosen = tuple(dict.fromkeys(names))
         if not chosen or not set(chosen) <= set(BACKENDS):
             known = ", ".join(f'"{name}"' for name in BACKENDS)
             raise CaffeValueError(f"{who}: backends: expected some of {known}, got {backends!r}")

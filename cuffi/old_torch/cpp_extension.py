@@ -20,6 +20,7 @@ from ..base import CaffeTypeError, CaffeValueError
 from ..loading import cache
 from .aten_build import TorchExtension, arch_listed
 from .aten_library import BESIDE, libraries_of, module_of
+from .ffi import processor
 
 # What setup.py files ask for, to choose between CppExtension and CUDAExtension.
 CUDA_HOME = os.environ.get("CUDA_HOME") or "/usr/local/cuda"
@@ -30,6 +31,14 @@ SUBPROCESS_DECODE_ARGS = ()
 COMMON_NVCC_FLAGS: list[str] = []
 # What gives a module functions or operators.
 EXPORTS = re.compile(r"PYBIND11_MODULE|TORCH_LIBRARY|RegisterOperators|PyInit_")
+# What cpp_sources have, if they are the end of cuda_sources: see `_is_one`.
+BEHIND = "#line 1 "
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+# Functions that are declared: torch::Tensor f(torch::Tensor x, const std::vector<int64_t>& sizes);
+DECLARED = re.compile(r"(?:\s*[A-Za-z_][\w:<>, *&]*\([\w:<>,*&\s]*\)\s*;)+\s*")
+# What the end of a file would see, and a second file does not.
+SEEN = re.compile(r"\b(?:namespace|using|typedef|PYBIND11_MODULE|TORCH_LIBRARY\w*)\b|\bextern\s*\"")
+MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 # Included in front of the strings of load_inline, as torch does; as options, so that each line has its number.
 CPP_HEADS = ("-include", "torch/extension.h")
 CUDA_HEADS = ("-include", "torch/types.h", "-include", "cuda.h", "-include", "cuda_runtime.h")
@@ -113,14 +122,19 @@ def load_inline(
         raise CaffeValueError(
             f"load_inline: {name}: the module would be empty: pass functions=, or write PYBIND11_MODULE"
         )
-    texts["cpp"] += _bindings(name, functions)
+    bindings = _bindings(name, functions)
+    cpp, cuda = ((), ()) if no_implicit_headers else (CPP_HEADS, CUDA_HEADS)
+    if processor.stands_in and functions and cpp and _is_one(texts["cpp"], texts["cu"], functions):
+        texts["cu"] += f'\n{BEHIND}"{name}.cpp"\n{texts.pop("cpp")}{bindings}'
+        cuda = (*CPP_HEADS, *CUDA_HEADS)
+    else:
+        texts["cpp"] += bindings
     key = hashlib.sha256("\0".join([name, *texts.values()]).encode()).hexdigest()[:16]
     folder = cache.folder() / f"inline-{key}"
     folder.mkdir(exist_ok=True)
     sources = {folder / f"{name}.{suffix}": text for suffix, text in texts.items() if text.strip()}
     for path, text in sources.items():
         _write(path, f"{text}\n")
-    cpp, cuda = ((), ()) if no_implicit_headers else (CPP_HEADS, CUDA_HEADS)
     cxx, nvcc, link = _words(
         name, extra_cflags=extra_cflags, extra_cuda_cflags=extra_cuda_cflags, extra_ldflags=extra_ldflags
     )
@@ -142,6 +156,21 @@ def _joined(name: str, argument: str, texts) -> str:
     if wrong := [text for text in found if not isinstance(text, str)]:
         raise CaffeTypeError(f"load_inline: {name}: {argument}: expected strings, got {wrong[0]!r}"[:200])
     return "\n".join(found)
+
+
+def _is_one(cpp: str, cuda: str, functions) -> bool:
+    """Can the one text be the other's end, though nvcc compiles two files? Then it only declares functions.
+
+    Most of a compile is what torch's headers have, so one file takes half of the time.
+    """
+    declared, text = (COMMENT.sub(" ", one) for one in (cpp, cuda))
+    words = {"m", "def", *re.findall(r"\w+", declared)}
+    hidden = rf"\b(?:static|inline|__forceinline__)\b[^;{{}}]*\b(?:{'|'.join(listed(functions))})\s*\("
+    return (
+        bool(text.strip() and DECLARED.fullmatch(declared))
+        and not (SEEN.search(text) or re.search(hidden, text))
+        and words.isdisjoint(MACRO.findall(text))
+    )
 
 
 def _bindings(name: str, functions) -> str:

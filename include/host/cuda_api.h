@@ -44,10 +44,46 @@ typedef struct CUstream_st* cudaStream_t;
   _(NotPermitted, 800, "operation not permitted")                                                    \
   _(NotSupported, 801, "operation not supported")                                                    \
   _(Unknown, 999, "unknown error")
+// Those that the host never returns.
+// clang-format off
+#define CAFFE_HOST_OTHER_ERRORS(_) \
+  _(ProfilerDisabled, 5) _(ProfilerNotInitialized, 6) _(ProfilerAlreadyStarted, 7) \
+  _(ProfilerAlreadyStopped, 8) _(InvalidHostPointer, 16) _(InvalidTexture, 18) \
+  _(InvalidTextureBinding, 19) _(InvalidChannelDescriptor, 20) _(AddressOfConstant, 22) \
+  _(TextureFetchFailed, 23) _(TextureNotBound, 24) _(SynchronizationError, 25) _(InvalidFilterSetting, 26) \
+  _(InvalidNormSetting, 27) _(MixedDeviceExecution, 28) _(NotYetImplemented, 31) \
+  _(MemoryValueTooLarge, 32) _(StubLibrary, 34) _(CallRequiresNewerDriver, 36) _(InvalidSurface, 37) \
+  _(DuplicateVariableName, 43) _(DuplicateTextureName, 44) _(DuplicateSurfaceName, 45) \
+  _(DevicesUnavailable, 46) _(IncompatibleDriverContext, 49) _(MissingConfiguration, 52) \
+  _(PriorLaunchFailure, 53) _(LaunchMaxDepthExceeded, 65) _(LaunchFileScopedTex, 66) \
+  _(LaunchFileScopedSurf, 67) _(SyncDepthExceeded, 68) _(LaunchPendingCountExceeded, 69) \
+  _(DeviceNotLicensed, 102) _(SoftwareValidityNotEstablished, 103) _(StartupFailure, 127) \
+  _(InvalidKernelImage, 200) _(DeviceUninitialized, 201) _(MapBufferObjectFailed, 205) \
+  _(UnmapBufferObjectFailed, 206) _(ArrayIsMapped, 207) _(AlreadyMapped, 208) \
+  _(NoKernelImageForDevice, 209) _(AlreadyAcquired, 210) _(NotMapped, 211) _(NotMappedAsArray, 212) \
+  _(NotMappedAsPointer, 213) _(ECCUncorrectable, 214) _(UnsupportedLimit, 215) _(DeviceAlreadyInUse, 216) \
+  _(PeerAccessUnsupported, 217) _(InvalidPtx, 218) _(InvalidGraphicsContext, 219) \
+  _(NvlinkUncorrectable, 220) _(JitCompilerNotFound, 221) _(UnsupportedPtxVersion, 222) \
+  _(JitCompilationDisabled, 223) _(UnsupportedExecAffinity, 224) _(UnsupportedDevSideSync, 225) \
+  _(Contained, 226) _(InvalidSource, 300) _(FileNotFound, 301) _(SharedObjectSymbolNotFound, 302) \
+  _(SharedObjectInitFailed, 303) _(OperatingSystem, 304) _(IllegalState, 401) _(LossyQuery, 402) \
+  _(SymbolNotFound, 500) _(LaunchIncompatibleTexturing, 703) _(SetOnActiveProcess, 708) \
+  _(ContextIsDestroyed, 709) _(TooManyPeers, 711) _(HardwareStackError, 714) _(IllegalInstruction, 715) \
+  _(MisalignedAddress, 716) _(InvalidAddressSpace, 717) _(InvalidPc, 718) _(TensorMemoryLeak, 721) \
+  _(SystemNotReady, 802) _(SystemDriverMismatch, 803) _(CompatNotSupportedOnDevice, 804) \
+  _(MpsConnectionFailed, 805) _(MpsRpcFailure, 806) _(MpsServerNotReady, 807) _(MpsMaxClientsReached, 808) \
+  _(MpsMaxConnectionsReached, 809) _(MpsClientTerminated, 810) _(CdpNotSupported, 811) \
+  _(CdpVersionMismatch, 812) _(StreamCaptureUnsupported, 900) _(StreamCaptureInvalidated, 901) \
+  _(StreamCaptureMerge, 902) _(StreamCaptureUnmatched, 903) _(StreamCaptureUnjoined, 904) \
+  _(StreamCaptureIsolation, 905) _(StreamCaptureImplicit, 906) _(CapturedEvent, 907) \
+  _(StreamCaptureWrongThread, 908) _(Timeout, 909) _(GraphExecUpdateFailure, 910) _(ExternalDevice, 911) \
+  _(InvalidClusterSize, 912) _(FunctionNotLoaded, 913) _(InvalidResourceType, 914) \
+  _(InvalidResourceConfiguration, 915) _(ApiFailureBase, 10000)
+// clang-format on
 enum cudaError {
   cudaSuccess = 0,
-#define CAFFE_HOST_ERROR(name, number, text) cudaError##name = number,
-  CAFFE_HOST_ERRORS(CAFFE_HOST_ERROR)
+#define CAFFE_HOST_ERROR(name, number, ...) cudaError##name = number,
+  CAFFE_HOST_ERRORS(CAFFE_HOST_ERROR) CAFFE_HOST_OTHER_ERRORS(CAFFE_HOST_ERROR)
 #undef CAFFE_HOST_ERROR
 };
 typedef cudaError cudaError_t;
@@ -145,10 +181,11 @@ inline const char* cudaGetErrorName(cudaError_t error) {
   switch (error) {
     case cudaSuccess:
       return "cudaSuccess";
-#define CAFFE_HOST_ERROR(name, number, text) \
-  case cudaError##name:                      \
+#define CAFFE_HOST_ERROR(name, number, ...) \
+  case cudaError##name:                     \
     return "cudaError" #name;
       CAFFE_HOST_ERRORS(CAFFE_HOST_ERROR)
+      CAFFE_HOST_OTHER_ERRORS(CAFFE_HOST_ERROR)
 #undef CAFFE_HOST_ERROR
   }
   return "unrecognized error code";
@@ -164,8 +201,9 @@ inline const char* cudaGetErrorString(cudaError_t error) {
     return text;
       CAFFE_HOST_ERRORS(CAFFE_HOST_ERROR)
 #undef CAFFE_HOST_ERROR
+    default:
+      return cudaGetErrorName(error);
   }
-  return "unrecognized error code";
 }
 
 // What the host calls and the race finder tells of: in the caller's own code, so that the place is the caller's line.
@@ -176,6 +214,7 @@ inline const char* cudaGetErrorString(cudaError_t error) {
 #endif
 CAFFE_HOST_CALLED cudaError_t cudaDeviceSynchronize() { return cuda_host::host_waits(), cudaSuccess; }
 CAFFE_HOST_CALLED cudaError_t cudaThreadSynchronize() { return cuda_host::host_waits(), cudaSuccess; }
+CAFFE_HOST_CALLED cudaError_t cudaThreadExit() { return cuda_host::host_waits(), cudaSuccess; }
 CAFFE_HOST_CALLED cudaError_t cudaDeviceReset() { return cuda_host::host_waits(), cudaSuccess; }
 CAFFE_HOST_CALLED cudaError_t cudaStreamSynchronize(cudaStream_t) {
   return cuda_host::host_waits(), cudaSuccess;

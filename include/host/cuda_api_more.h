@@ -43,7 +43,7 @@ struct cudaPos {
   size_t x, y, z;
 };
 inline cudaPos make_cudaPos(size_t x, size_t y, size_t z) { return {x, y, z}; }
-typedef struct cudaArray* cudaArray_t;  // for textures, which the host lacks
+typedef struct cudaArray* cudaArray_t;
 struct cudaMemcpy3DParms {
   cudaArray_t srcArray;
   cudaPos srcPos;
@@ -75,21 +75,6 @@ inline cudaError_t cudaMemset3D(cudaPitchedPtr pitched, int byte, cudaExtent ext
 inline cudaError_t cudaMemset3DAsync(cudaPitchedPtr pitched, int byte, cudaExtent extent,
                                      cudaStream_t = nullptr) {
   return cudaMemset3D(pitched, byte, extent);
-}
-inline cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* p) {
-  if (p->srcArray || p->dstArray) return cudaErrorNotSupported;
-  if (!p->srcPtr.ptr || !p->dstPtr.ptr || p->srcPos.x + p->extent.width > p->srcPtr.pitch ||
-      p->dstPos.x + p->extent.width > p->dstPtr.pitch)
-    return cudaErrorInvalidValue;
-  for (size_t z = 0; z < p->extent.depth; ++z)
-    for (size_t y = 0; y < p->extent.height; ++y)
-      cudaMemcpy(cuda_host::row_of(p->dstPtr, p->dstPos.x, p->dstPos.y + y, p->dstPos.z + z),
-                 cuda_host::row_of(p->srcPtr, p->srcPos.x, p->srcPos.y + y, p->srcPos.z + z),
-                 p->extent.width);
-  return cudaSuccess;
-}
-inline cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* p, cudaStream_t = nullptr) {
-  return cudaMemcpy3D(p);
 }
 
 inline cudaError_t cudaDeviceGetLimit(size_t* bytes, cudaLimit limit) {

@@ -13,6 +13,7 @@
 #include "ptx/mbarrier.h"
 #include "ptx/memory.h"
 #include "ptx/registers.h"
+#include "ptx/video.h"
 #include "ptx/warps.h"
 
 __forceinline__ size_t __cvta_generic_to_shared(const void* memory) {

@@ -4,6 +4,13 @@
 #define CAFFE_HOST_CUDA_RUNTIME_H_
 
 // nvcc's own includes these, and files rely on it.
+#include <assert.h>
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -19,6 +26,7 @@
 #include "cuda_math.h"
 #include "cuda_ptx.h"
 #include "cuda_rounding.h"
+#include "cuda_textures.h"
 #include "cuda_warp.h"
 
 #endif  // CAFFE_HOST_CUDA_RUNTIME_H_

@@ -17,6 +17,10 @@ from setuptools.command.sdist import sdist
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 IS_SDIST = (HERE / "src").is_dir()
+NAME = "cuffi-nets"
+if sys.version_info < (3, 10):  # noqa: UP036
+    found = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
+    raise SystemExit(f"{NAME}: this is {found}, and 3.10 or newer is needed: python3.10 -m pip install ...")
 
 
 def staged() -> Path:

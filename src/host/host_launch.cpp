@@ -121,9 +121,11 @@ static const char* const kLostLaunch =
 const char* lost_launch() { return next_launch.pending ? kLostLaunch : nullptr; }
 
 // "2048 threads in a block, at most 1024": what the last refused launch asked for.
-thread_local char refusal[160] = "";
+thread_local char refusal[240] = "";
 
 const char* why_refused() { return refusal; }
+
+static const char* axis_of_0(dim3 size) { return !size.x ? "x" : !size.y ? "y" : "z"; }
 
 static void refuse(dim3 grid, dim3 block, uint64_t threads) {
   const auto say = [&](const char* text, auto... values) {
@@ -131,17 +133,23 @@ static void refuse(dim3 grid, dim3 block, uint64_t threads) {
   };
   const char* invalid = "invalid configuration argument: ";
   if (!grid.x || !grid.y || !grid.z)
-    say("%sa grid of %u x %u x %u blocks", invalid, grid.x, grid.y, grid.z);
+    say("%sa grid of %u x %u x %u blocks: its %s is 0: give at least 1, such as (n + 255) / 256", invalid,
+        grid.x, grid.y, grid.z, axis_of_0(grid));
   else if (!threads)
-    say("%sa block of %u x %u x %u threads", invalid, block.x, block.y, block.z);
+    say("%sa block of %u x %u x %u threads: its %s is 0: give at least 1, such as 256 in x", invalid, block.x,
+        block.y, block.z, axis_of_0(block));
   else if (threads > kMaxThreadsPerBlock)
     say("%s%llu threads in a block, at most %d", invalid, static_cast<unsigned long long>(threads),
         static_cast<int>(kMaxThreadsPerBlock));
   else if (block.z > 64)
     say("%s%u threads along a block's z, at most 64", invalid, block.z);
   else
-    say("%sa grid of %u x %u x %u blocks, at most 2147483647 x 65535 x 65535", invalid, grid.x, grid.y,
-        grid.z);
+    say("%sa grid of %u x %u x %u blocks, at most 2147483647 x 65535 x 65535: its %s is too large: %s",
+        invalid, grid.x, grid.y, grid.z,
+        grid.x > 0x7fffffffu ? "x"
+        : grid.y > 65535     ? "y"
+                             : "z",
+        grid.x > 0x7fffffffu ? "was a negative number given?" : "the largest axis belongs into x");
 }
 
 Configured configure(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t, bool cooperative) {

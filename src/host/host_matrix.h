@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <type_traits>
+
 #include "caffe_half.h"
 
 namespace cuda_host {
@@ -57,6 +59,16 @@ inline float of_fp8(unsigned bits, bool e4m3) {
   return both[bits + (e4m3 ? 0 : 256)];
 }
 
+// A half as a float, without a call of the compiler's library.
+inline float of_half(uint32_t bits) {
+  static const float* const all = [] {
+    auto* table = new float[65536];
+    for (int i = 0; i < 65536; ++i) table[i] = Ieee::decode(static_cast<uint16_t>(i));
+    return table;
+  }();
+  return all[bits];
+}
+
 template <typename T>
 inline T element(char type, const void* registers, int index) {
   const int bits = bits_of(type);
@@ -70,7 +82,7 @@ inline T element(char type, const void* registers, int index) {
   const uint32_t raw = bits == 32 ? word : word >> (index * bits % 32) & ((1u << bits) - 1);
   switch (type) {
     case kF16:
-      return static_cast<T>(Ieee::decode(static_cast<uint16_t>(raw)));
+      return static_cast<T>(of_half(raw));
     case kBf16:
       return static_cast<T>(Brain::decode(static_cast<uint16_t>(raw)));
     case kTf32:
@@ -136,8 +148,24 @@ inline At at_c(const MmaShape& s, char type, int lane, int i) {
   return {lane / 4 + 8 * (i / 2), lane % 4 * 2 + i % 2};
 }
 
-template <typename T, typename Sum>
-void multiply(void* const* lanes, const MmaShape& s) {
+// The shapes that most kernels use. The loops of each are compiled by themselves.
+constexpr MmaShape kCommon[] = {
+    {16, 8, 16, kF16, kF16, kF32, kF32, false, false, false, false, false},
+    {16, 8, 16, kBf16, kBf16, kF32, kF32, false, false, false, false, false},
+    {16, 8, 16, kF16, kF16, kF16, kF16, false, false, false, false, false},
+    {16, 8, 8, kF16, kF16, kF32, kF32, false, false, false, false, false},
+    {16, 8, 8, kTf32, kTf32, kF32, kF32, false, false, false, false, false},
+    {16, 8, 32, kS8, kS8, kS32, kS32, false, false, false, false, false},
+};
+inline bool is_common(const MmaShape& s, int known) {
+  const MmaShape& one = kCommon[known];
+  return one.m == s.m && one.k == s.k && one.a == s.a && one.b == s.b && one.c == s.c && one.d == s.d &&
+         !s.saturate && !s.volta;
+}
+
+template <typename T, typename Sum, int known = -1>
+void multiply(void* const* lanes, const MmaShape& given) {
+  const MmaShape s = known < 0 ? given : kCommon[known < 0 ? 0 : known];
   constexpr int kMostK = 64;
   static thread_local T a[4][16][kMostK];
   static thread_local Sum b[4][kMostK][8], c[4][16][8];
@@ -207,11 +235,23 @@ inline void multiply_bits(void* const* lanes, const MmaShape& s) {
   }
 }
 
+template <int known = 0>
+bool multiply_common(void* const* lanes, const MmaShape& s) {
+  if constexpr (known < sizeof kCommon / sizeof *kCommon) {
+    using T = std::conditional_t<kCommon[known].d == kS32, uint32_t, float>;
+    if (!is_common(s, known)) return multiply_common<known + 1>(lanes, s);
+    multiply<T, T, known>(lanes, s);
+    return true;
+  }
+  return false;
+}
+
 inline void work(void* const* lanes, unsigned int) {
   const MmaShape& s = *static_cast<const MmaLane*>(lanes[0])->shape;
   for (int lane = 1; lane < 32; ++lane)
     if (static_cast<const MmaLane*>(lanes[lane])->shape != &s)
       ptx_problem("lanes of a warp meet at mma instructions of different shapes");
+  if (multiply_common(lanes, s)) return;
   if (s.a == kB1)
     multiply_bits(lanes, s);
   else if (s.a == kF64)

@@ -14,7 +14,7 @@ from cuffi.commands.main import main
 def started(monkeypatch, tmp_path):
     """Runs a command in another folder. Returns the words and the environment of the program that it starts."""
     monkeypatch.chdir(tmp_path)
-    for name in ("LAYERS_DIR", "CALLED_IN", "CAFFE", "WEIGHTS"):
+    for name in ("LAYERS_DIR", "CALLED_IN", "CALLED_AS", "CAFFE", "WEIGHTS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TYPE", "of something else")
 
@@ -38,7 +38,7 @@ def test_paths_are_those_of_the_users_folder(started, tmp_path):
     assert environment["PROTOTXT"] == str(tmp_path / "x.prototxt")
     assert environment["WEIGHTS"] == str(tmp_path.parent / "x.caffemodel") and environment["PHASE"] == "TEST"
     assert environment["TYPE"] == "" and "LAYERS_DIR" not in environment
-    assert environment["CALLED_IN"] == str(tmp_path)
+    assert environment["CALLED_IN"] == str(tmp_path) and environment["CALLED_AS"] == "cuffi net"
 
 
 def test_what_is_ported_goes_to_layers_in_the_users_folder(started, tmp_path):
@@ -104,7 +104,7 @@ def test_nets_run_without_the_toolkit(monkeypatch, capsys, tmp_path):
     )
     (tmp_path / "a net.prototxt").write_text(text)
     monkeypatch.chdir(tmp_path)
-    for name in ("PROTOTXT", "WEIGHTS", "CAFFE", "SHAPES", "PHASE", "LAYERS_DIR"):
+    for name in ("PROTOTXT", "WEIGHTS", "CAFFE", "SHAPES", "PHASE", "LAYERS_DIR", "CALLED_AS"):
         monkeypatch.setenv(name, "")
     monkeypatch.setattr(run, "_root", lambda: None)
     for place in ("cuffi.installed", "cuffi.commands.net.__main__"):

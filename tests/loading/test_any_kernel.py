@@ -57,8 +57,9 @@ def test_only_the_combinations_that_the_file_launches():
         k(y, 1, 4, True, False)
 
 
-def test_a_constant_that_a_header_declares(tmp_path):
-    (tmp_path / "k.cuh").write_text("extern __constant__ float scale[2];\n")
+@pytest.mark.parametrize("declared", ["extern __constant__ float scale[2];", "extern float scale[];"])
+def test_a_constant_that_a_header_declares(tmp_path, declared):
+    (tmp_path / "k.cuh").write_text(f"{declared}\n")
     (tmp_path / "k.cu").write_text(
         '#include "k.cuh"\n__constant__ float scale[2];\n'
         "__global__ void k(float* y) { y[threadIdx.x] = scale[threadIdx.x]; }\n"

@@ -345,9 +345,14 @@ extern "C" int go(float* o, int64_t grid, int64_t gy, int64_t threads, int64_t z
         ((1, 1, 32, 64, 0), "2048 threads in a block, at most 1024"),
         ((1, 1, 1, 65, 0), "65 threads along a block's z, at most 64"),
         ((1, 1, 32, 1, 500000), "500000 bytes of shared memory, at most 49152"),
-        ((0, 1, 32, 1, 0), "a grid of 0 x 1 x 1 blocks"),
-        ((1, 70000, 32, 1, 0), "a grid of 1 x 70000 x 1 blocks, at most 2147483647 x 65535 x 65535"),
-        ((1, 1, 0, 1, 0), "a block of 0 x 1 x 1 threads"),
+        ((0, 1, 32, 1, 0), "a grid of 0 x 1 x 1 blocks: its x is 0: give at least 1"),
+        (
+            (1, 70000, 32, 1, 0),
+            "a grid of 1 x 70000 x 1 blocks, at most 2147483647 x 65535 x 65535: its y is too large",
+        ),
+        ((-1, 1, 32, 1, 0), "its x is too large: was a negative number given?"),
+        ((1, 0, 32, 1, 0), "its y is 0"),
+        ((1, 1, 0, 1, 0), "a block of 0 x 1 x 1 threads: its x is 0"),
     ],
 )
 def test_a_launch_that_is_refused_says_number_and_limit(values, said):

@@ -72,7 +72,7 @@ def test_a_mean_that_is_a_pipe_is_told_with_the_layer_and_its_line(tmp_path, mon
     param = STOCK.message("TransformationParameter")
     param.mean_file = "mean.binaryproto"
     with pytest.raises(CaffeValueError, match=r"^layer 'd', line 3: mean_file: .*a pipe.*mean\.binaryproto"):
-        Transform(param, True, lambda name: name, "layer 'd', line 3")
+        Transform(param, True, lambda name, place: name, "layer 'd', line 3")
 
 
 def test_a_leveldb_with_a_pipe_in_it(tmp_path):

@@ -253,3 +253,43 @@ std::vector<at::Tensor> all(at::Tensor x, at::Tensor w) {
     wanted += [x.clamp(0.1), x.clamp(max=0.5), torch.arange(2, 5), torch.conv1d(x.view(1, 2, 3), w)]
     for got, expected in zip(module.all(x, w), wanted, strict=False):
         torch.testing.assert_close(got, expected)
+
+
+SIGNATURE = "torch::Tensor f(torch::Tensor x,\n  const std::vector<int64_t>& sizes);  // of x\n"
+
+
+@pytest.mark.parametrize(
+    "cpp, cuda, is_one",
+    [
+        (SIGNATURE, "torch::Tensor f(torch::Tensor x) { return x; }", True),
+        (SIGNATURE + "int g();", "#define N 3\n__device__ static int h() { return N; }", True),
+        (SIGNATURE, "  // static\n", False),
+        (SIGNATURE, "static torch::Tensor f(torch::Tensor x) { return x; }", False),
+        (
+            SIGNATURE,
+            "inline __attribute__((noinline)) torch::Tensor\nf(torch::Tensor x) { return x; }",
+            False,
+        ),
+        (SIGNATURE, "#define torch at\nint h();", False),
+        (SIGNATURE, "using namespace at;", False),
+        (SIGNATURE, 'extern "C" int h();', False),
+        ("int f(int n = 1);", "int f(int n) { return n; }", False),
+        ("int f() { return 1; }", "int g();", False),
+        ("#include <vector>\nint f();", "int f() { return 1; }", False),
+        ("using namespace at; int f();", "int f() { return 1; }", False),
+    ],
+)
+def test_which_strings_are_one_file(cpp, cuda, is_one):
+    assert cpp_extension._is_one(cpp, cuda, ["f"]) == is_one
+
+
+def test_strings_that_are_one_file(monkeypatch):
+    monkeypatch.setattr(cpp_extension.processor, "stands_in", True)
+    text = """__global__ void k(int n, float* y) { for (int i = threadIdx.x; i < n; i += 32) y[i] += 1; }
+torch::Tensor f(torch::Tensor x) {
+  auto y = x.clone(); k<<<1, 32>>>(x.numel(), y.data_ptr<float>()); return y;
+}"""
+    made = cpp_extension.load_inline("one_file", "torch::Tensor f(torch::Tensor x);", text, ["f"])
+    assert made.f(torch.zeros(70)).eq(1).all()
+    with pytest.raises(cuffi.CaffeBuildError, match=r"one_file\.cpp:1:\d+: error"):
+        cpp_extension.load_inline("one_file", "torch::Tensor f(torch::Nothing x);", text, ["f"])

@@ -245,6 +245,16 @@ def test_which_image_is_loaded(layer, driver, images, said):
             run(1000, x, y, 1.0, 256, 0, w)
 
 
+def test_a_driver_older_than_the_ptx(layer, driver, monkeypatch):
+    """It loads machine code for its GPU, and says of PTX that it is too new."""
+    monkeypatch.setenv("FAKE_OLD", "1")
+    (x, y, w), both = tensors(), [[90, False, "image"], [80, True, "ptx"]]
+    layer(images=both).scales_run(1000, x, y, 1.0, 256, 0, w)
+    assert torch.equal(y, x + w.repeat(250))
+    with pytest.raises(CaffeRuntimeError, match=r"do not load on sm_90: CUDA_ERROR_UNSUPPORTED_PTX_VERSION"):
+        layer(images=both[1:]).scales_run(1000, x, y, 1.0, 256, 0, w)
+
+
 def test_another_versions_kernels_are_refused(built, tmp_path):
     library(built, tmp_path)
     said = json.loads((tmp_path / HOST.kernels).read_text())

@@ -29,6 +29,6 @@ def datums(array: np.ndarray) -> dict[bytes, bytes]:
     return found
 
 
-def net(folder, layer: str, phase="TEST"):
+def net(folder, layer: str, phase="TEST", **options):
     (folder / "net.prototxt").write_text(layer + SILENCE)
-    return caffe_net(folder / "net.prototxt", phase=phase)
+    return caffe_net(folder / "net.prototxt", phase=phase, **options)

@@ -13,8 +13,10 @@ import os
 import random
 import resource
 import socket
+import struct
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -47,10 +49,28 @@ def array() -> bytes:
     return text.getvalue()
 
 
+def pixels() -> bytes:
+    """A PNG that says that it has 60,000 x 60,000 pixels, and has a thousand bytes of them."""
+
+    def part(kind: bytes, content: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        )
+
+    head = struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + part(b"IHDR", head)
+        + part(b"IDAT", zlib.compress(bytes(1000)))
+        + part(b"IEND", b"")
+    )
+
+
 # Files of another kind than the one that is wanted, and lengths that no file has.
 FOREIGN = {
     "empty": b"", "pointer": POINTER, "page": b"<!DOCTYPE html><html><body>404</body></html>\n", "npz bomb": bomb(),
     "gzip": gzip.compress(b"x" * 99), "npy": array(), "png": b"\x89PNG\r\n\x1a\n" + bytes(99), "zeros": bytes(5000),
+    "pixels": pixels(),
     "long length": b"\xa2\x06" + b"\xff" * 9 + b"\x01", "past the end": b"\xa2\x06\xff\xff\xff\xff\x07ab",
     "long tag": b"\xff" * 5000, "nested": b"\xa3\x06" * 200_000, "braces": b"layer { " * 100_000,
     "one token": b"a" * 3_000_000, "open string": b'name: "' + b"x" * 100_000, "pickle": b"\x80\x04cos\nsystem\n.",

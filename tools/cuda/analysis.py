@@ -10,6 +10,7 @@ If in doubt, the result is the safe one.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -46,7 +47,8 @@ from .unit_names import UnitNames
 # do so (include/host/cuda_launch.h).
 RANGE_LOOPS = {"CUDA_KERNEL_LOOP": "CUDA_KERNEL_RANGE", "CUDA_2D_KERNEL_LOOP": "CUDA_2D_KERNEL_RANGE"}
 
-EXTERN_CONSTANT = re.compile(r"\bextern\s[^;{}()]*\b__constant__\b([^;{}]*);")
+# Constant memory that other files may name, also without CUDA's word: `extern __constant__ int n;`, `extern float x[];`
+EXTERN_CONSTANT = re.compile(r"\bextern\s([^;{}()\"]*);")
 ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
 CHANGES = ASSIGNMENTS | {"++", "--"}
 # What a kernel's statements may have, by the field of Kernel.
@@ -156,9 +158,20 @@ class Unit:
     @functools.cached_property
     def extern_constants(self) -> set[str]:
         """The words of declarations of constant memory that is elsewhere."""
-        with_some = [source.text for source in self.sources if "__constant__" in source.text]
-        declared = [text for each in with_some for text in EXTERN_CONSTANT.findall(each)]
+        if not any("__constant__" in source.text for source in self.sources):
+            return set()
+        declared = [text for source in self.sources for text in EXTERN_CONSTANT.findall(source.text)]
         return {word for text in declared for word in re.findall(r"\w+", text)}
+
+    @functools.cached_property
+    def own_types(self) -> set[str]:
+        """The names behind `struct`, `class` and `using`."""
+        return {
+            name.text
+            for source in self.sources
+            for word, name in itertools.pairwise(source.lexed.tokens)
+            if word.text in ("struct", "class", "using")
+        }
 
     @functools.cached_property
     def plain_macros(self) -> Macros:

@@ -28,7 +28,7 @@ NOT_ON_THE_HOST = re.compile(
     r"|iterator/(iterator_[af]|tabulate|offset|retag|transform_input)|random/(discard|linear_feed|subtract|xor))\S*"
     r"|cuda/(?!(atomic|barrier|pipeline|std/[a-z_]+)$)\S+|nv/\S+)|(cuda_pipeline_helpers|cuda_awbarrier\w*|cuda_fp[64]|cuda\w+_interop"
     r"|cuda(GL|EGL|VDPAU)\w*|cuda_occupancy|cublas(?!_(v2|api)\.h)\w*"
-    r"|cudnn\w*|cusparse\w*|cusolver\w*|cufft\w*|nccl|nvrtc|nvToolsExt|texture_\w+|surface_\w+)(\.h)?$"
+    r"|cudnn\w*|cusparse\w*|cusolver\w*|cufft\w*|nccl|nvrtc|nvToolsExt|surface_\w+)(\.h)?$"
 )
 FOR_DEVICES = {"__device__", "__global__"}
 # A macro that another file defines, such as HOST_DEVICE_INLINE.
@@ -180,7 +180,7 @@ def _is_bad(branch: _Branch) -> bool:
                 return True
         else:
             text = item.text
-            if item.kind == "name" and (text == "texture" or TEXTURES.fullmatch(text)):
+            if item.kind == "name" and TEXTURES.fullmatch(text):
                 return True
             if item.kind == "name" and GPU_ONLY.fullmatch(text):
                 return True

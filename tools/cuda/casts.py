@@ -133,7 +133,10 @@ def _functional(
     before = tokens[begin - 1].text if begin else ";"
     if not inside or (before not in BEFORE - {"<", "}"} and not is_operand) or (before == ";" and begin):
         return  # at the begin there is a macro's text
-    if before == "{" and tokens[close + 1].text == ";":  # `{ int(x); }` declares
+    behind = tokens[close + 1].text if close + 1 < len(tokens) else ""
+    if before == "{" and behind == ";":  # `{ int(x); }` declares
+        return
+    if inside[0].text in ("*", "&") and behind in ("[", "="):  # so does `int(*x)[8] = y`
         return
     if len(list(split_commas(tokens, partner, opening + 1, close))) > 1 or inside[-1].text == "...":
         return

@@ -153,5 +153,9 @@ def describe(source: Source, kernel, decision) -> str:
     return f"{place}: plain loop ({decision})"
 
 
+def main() -> int:
+    return rewrite_files(__file__, NvccRewriter, sys.argv[1:], prologue="", notes=NOTES)
+
+
 if __name__ == "__main__":
-    sys.exit(rewrite_files(__file__, NvccRewriter, sys.argv[1:], prologue="", notes=NOTES))
+    sys.exit(main())

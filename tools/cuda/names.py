@@ -86,7 +86,10 @@ NAMES = (
     Name("wmma|mma_sync|(load|store)_matrix_sync", "matrices of a warp", meets=True),
     Name(r"__pipeline_\w+|memcpy_async|pipeline\w*|make_pipeline|(consumer|producer)_\w+", "a pipeline", meets=True),
     Name(r"barrier|arrive\w*", "a barrier in memory", meets=True),
-    Name(r"(tex[123]D|texCubemap|surf[123]D|surfCubemap)\w*", "a texture or surface", told="", refused=True),
+    Name(
+        r"tex[123]D(?!(fetch)?\Z)\w*|texCubemap\w*|surf([123]D|Cubemap)\w*",
+        "a texture of layers, levels or a cube, or a surface", refused=True,
+    ),
     # Clusters, most address spaces, barriers in memory, 128-bit atomics.
     Name(
         r"__cluster\w+|__cvta_(?!generic_to_(shared|global)|(shared|global)_to_generic)\w+"

@@ -42,7 +42,7 @@ from .guard import counts_along_x, guard_of
 from .inlining import inlined
 from .lanes import calls_to_lanes, column
 from .launches import Launch
-from .names import BARRIER, GPU_ONLY, IN_WARPS, LANES, TEXTURES, TOLD
+from .names import BARRIER, GPU_ONLY, IN_WARPS, INDEX, LANES, TEXTURES, TOLD
 from .outline import Function
 from .phases import phases_of
 from .reasons import Reason, Way
@@ -57,11 +57,12 @@ from .tokens import macro_body, position_from
 from .warps import warps_of
 
 NO_HOST_MEANING = {
-    "texture": "texture reference (CUDA 12 removed them too); read the memory through a pointer",
     "gpu": "{} has a meaning on a GPU alone; put it in #ifdef __CUDA_ARCH__ with an #else for the host",
-    "fetch": "texture or surface access; read the memory through a pointer",
+    "fetch": "{}: texture of layers, levels or a cube, or a surface; read the memory through a pointer",
 }
 
+# In the place of `texture`, which CUDA 12 removed.
+REFERENCE = "::cuda_host::texture"
 ONLY_ON_A_GPU = "this branch has what only a GPU runs, and there is no #else"
 KERNEL_IN_MACRO = "__global__ inside a macro; write the kernel outside (a template can replace the macro)"
 NOTHING_LEFT = f"on a new GPU (__CUDA_ARCH__ {NEWEST}) this leaves nothing of the kernel"
@@ -84,6 +85,15 @@ COPIES = {
 }
 
 
+def _index_for_editors(file: Rewriter, tokens, at: int):
+    """`extern const dim3 blockDim;` for an editor: cuda_runtime.h declares it."""
+    words = [token.text for token in tokens[at + 1 : at + 5] if token.text != "const"]
+    if words[:1] in (["dim3"], ["uint3"]) and words[1:2] and words[1] in INDEX and words[2:3] == [";"]:
+        last = next(token for token in tokens[at:] if token.text == ";")
+        lines = file.text.count("\n", tokens[at].start, last.start)
+        file.edit(tokens[at].start, last.start, "\n" * lines)
+
+
 class HostRewriter(Rewriter):
     """Rewrites one file for the host compiler."""
 
@@ -93,6 +103,7 @@ class HostRewriter(Rewriter):
         super().__init__(source)
         self.problems += source.problems
         self.declared = unit.extern_constants
+        self.unit = unit
         self._answered: list[tuple[int, int]] = []  # the conditions of guards
         self._late: list[tuple[int, int, str]] = []  # edits that go behind others at their offset
         self.warps: WarpsRewriter | None = None
@@ -328,14 +339,16 @@ class HostRewriter(Rewriter):
                 self._without_cast(tokens, i + 2)
             elif word == "void" and after in ("*", "const"):
                 self._cast(tokens, i - 1 - (before == "const"))
+            elif word == "extern" and not in_macro:
+                _index_for_editors(self, tokens, i)
             elif word == "__noinline__" and before != "(":  # not that of an __attribute__
                 self.edit(token.start, token.end, "__attribute__((noinline))")
             elif word == ARCH and not in_macro and not self._in_host_code(token.start):
                 self.edit(token.start, token.end, str(NEWEST))
-            elif word == "texture" and after == "<" and before != "::":
-                self.gpu_only(token, NO_HOST_MEANING["texture"])
+            elif word == "texture" and after == "<" and before != "::" and word not in self.unit.own_types:
+                self.edit(token.start, token.end, REFERENCE)
             elif TEXTURES.fullmatch(word) and after in ("(", "<") and before not in (".", "->", "::"):
-                self.gpu_only(token, NO_HOST_MEANING["fetch"])
+                self.gpu_only(token, NO_HOST_MEANING["fetch"].format(word))
             elif GPU_ONLY.fullmatch(word) and not any(f.name == word for f in self.source.functions):
                 self.gpu_only(token, NO_HOST_MEANING["gpu"].format(word))
 
@@ -448,5 +461,9 @@ class WarpsRewriter(HostRewriter):
 PROLOGUE = "#include <cuda_runtime.h>\n"
 
 
+def main() -> int:
+    return rewrite_files(__file__, HostRewriter, sys.argv[1:], PROLOGUE)
+
+
 if __name__ == "__main__":
-    sys.exit(rewrite_files(__file__, HostRewriter, sys.argv[1:], PROLOGUE))
+    sys.exit(main())

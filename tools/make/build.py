@@ -22,7 +22,7 @@ from typing import Protocol
 from ..files import read
 from ..package_module import package_module
 from ..refused import Refused
-from . import folders, report, requirements
+from . import folders, forks, report, requirements
 from .backends import BACKENDS, HOST
 from .clean import clean
 from .failures import failures
@@ -106,6 +106,8 @@ def run_make(
     if not any(flag.startswith(("-j", "--jobserver")) for flag in flags):
         command.append(f"-j{len(os.sched_getaffinity(0))}")
     # Open files are inherited: the calling make's job server, and the lock, which compilers hold while they run.
+    if not quiet and not is_asked(flags) and not job.settings.verbose:  # shown commands are those of a shell
+        return forks.call(command, environment)
     silent = subprocess.DEVNULL if quiet else None
     return subprocess.call(command, env=environment, close_fds=False, stdout=silent, stderr=silent)
 

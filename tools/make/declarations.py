@@ -58,6 +58,8 @@ def parse_declarations(header: Path) -> dict[str, dict]:
                     "return CAFFE_LAUNCH_STATUS();) or int64_t (a number)"
                 )
             parameters = (node.type.args or c_ast.ParamList([])).params
+            if [_type_of(parameter) for parameter in parameters] == [["void"]]:
+                parameters = []
             functions[node.name] = {
                 "returns": returned.type.names[0],
                 "parameters": [_parameter(header, node.name, parameter) for parameter in parameters],
@@ -193,6 +195,12 @@ def wing_of(header: Path) -> str:
 def structs_of(wing: str) -> str:
     """The declarations of a wing's structs."""
     return edge.path_of(Path(ROOT), edge.structs()[wing].header).read_text() if wing else ""
+
+
+def _type_of(node: c_ast.Node) -> list[str]:
+    """The words of a parameter that is a type alone, as in `int f(void)`; none of others."""
+    is_alone = isinstance(node, c_ast.Typename) and isinstance(node.type, c_ast.TypeDecl)
+    return node.type.type.names if is_alone and node.name is None else []
 
 
 def _parameter(header: Path, function: str, node: c_ast.Node) -> tuple[str, str]:

@@ -45,6 +45,11 @@ def is_called_elsewhere() -> bool:
     return os.path.realpath(os.environ.get("CALLED_IN") or ROOT) != os.path.realpath(ROOT)
 
 
+def called_as(by_make: str) -> str:
+    """The command that the user typed: `cuffi ffi --build`, which cuffi/commands gives, or make's."""
+    return os.environ.get("CALLED_AS") or by_make
+
+
 def make_command() -> list[str]:
     """The make command for the toolkit, from the user's folder."""
     return ["make", "-C", ROOT] if is_called_elsewhere() else ["make"]

@@ -19,7 +19,7 @@ from string import Template
 from ..files import alone_in, read
 from ..files import write as write_file
 from ..make.folders import check_path, why_no_layer
-from ..make.settings import make_command, suite_command
+from ..make.settings import called_as, make_command, suite_command
 from ..package_module import package_module
 from ..refused import Refused
 from .naming import TAKEN
@@ -54,7 +54,7 @@ def main(argv: list[str] | None = None) -> int:
         check_free(layers_dir, name)
         made = write(layers_dir, name, plain(name))
     except Refused as refused:
-        print(f"make new: {refused}", file=sys.stderr)
+        print(f"{called_as('make new')}: {refused}", file=sys.stderr)
         return 1
     report(layers_dir, name, made)
     return 0

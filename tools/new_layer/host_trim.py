@@ -34,8 +34,9 @@ NO_HEADER = re.compile(
 EXPANDED = re.compile(r"note: in expansion of macro")
 FROM = re.compile(r"required (from|by)")
 # The linker on an object of nvcc: `x.cudafe1.cpp:(.text+0x2): undefined reference to `one::f(int)', without a line.
+# (One of g++'s has its line there since binutils 2.41: `x.cu:12:(.text+0x2): ...`.)
 WITHOUT_PLACE = re.compile(
-    r"\S+:\(\.\S+\): (?:warning: )?undefined reference to [`'](?:[\w~]+(?:<.*?>)?::)*(\w+)"
+    r"(?<!\S)[^\s:]+:\(\.\S+\): (?:warning: )?undefined reference to [`'](?:[\w~]+(?:<.*?>)?::)*(\w+)"
 )
 # Words of declarations that device code may use.
 OF_DEVICES = {"__global__", "__device__", "__constant__", "__shared__", "__managed__"}
@@ -203,7 +204,7 @@ def trim(folder: str, errors: str) -> list[str]:
         Stays: an error is in other code.
     """
     files: dict[str, File] = {}
-    for parent, _, names in os.walk(folder):
+    for parent, _, names in os.walk(os.path.realpath(folder)):
         files |= {
             path: File(path) for name in names if (path := os.path.join(parent, name)).endswith(SUFFIXES)
         }
@@ -250,7 +251,7 @@ def trim(folder: str, errors: str) -> list[str]:
 
 
 def _places(errors: str, files: dict[str, File]):
-    """(path, line, text) of each error, in the files."""
+    """(path, line, text) of each error, in the files. Compilers may name a file by its real path, or by a link."""
     around: tuple[str, int] | None = None
     found: list[list] = []
     for line in errors.split("\n"):
@@ -259,7 +260,7 @@ def _places(errors: str, files: dict[str, File]):
             if ERROR.match(line):
                 raise Stays
             continue
-        path, number, text = place["path"], int(place["line"]), place["text"]
+        path, number, text = os.path.realpath(place["path"]), int(place["line"]), place["text"]
         if FROM.match(text):
             around = (path, number) if path in files else around
         elif EXPANDED.match(text) and found and path in files and files[found[-1][0]].in_macro(found[-1][1]):

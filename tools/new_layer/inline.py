@@ -239,7 +239,19 @@ def _unfit(source: Source, functions: list[str]) -> dict[str, str]:
     numbers = {
         f.name for f in source.functions if f.parameters and not re.search(CALLS, source.text[f.body : f.end])
     }
-    return {head: why for head in functions if (why := why_not_exported(head, numbers))}
+    unfit = {head: why for head in functions if (why := why_not_exported(head, numbers))}
+    # A tensor says where a call runs. If no function takes one, the kernels are what Python can call.
+    if any(map(_takes_tensor, functions)):
+        return unfit
+    return dict.fromkeys(functions, "takes no tensor, which would say where it runs") | unfit
+
+
+def _takes_tensor(declaration: str) -> bool:
+    """Has a C function a pointer beside `void* stream`?"""
+    parameters = declaration[declaration.index("(") + 1 : declaration.rindex(")")].split(",")
+    return any(
+        ("*" in text or "[" in text) and text.split()[-1].lstrip("*") != "stream" for text in parameters
+    )
 
 
 def _not_called(functions: list[str], unfit: dict[str, str]) -> list[str]:
@@ -250,11 +262,17 @@ def _not_called(functions: list[str], unfit: dict[str, str]) -> list[str]:
     return said + [f"{name} is not called from Python: {first}, beside it, cannot be" for name in others]
 
 
-# Names of std that no GPU has, whatever nvcc's options are.
-OF_HOST = {
-    "cerr", "cout", "deque", "list", "map", "mutex", "nth_element", "ofstream", "partial_sort", "set", "sort", "string",
-    "stable_sort", "thread", "to_string", "unordered_map", "unordered_set", "vector",
-}  # fmt: skip
+# Names of std that no GPU has, whatever nvcc's options are, by what a kernel has in their place.
+_IN_A_KERNEL = {
+    "cub::BlockRadixSort in a block, or thrust::sort before the launch": "nth_element partial_sort sort stable_sort",
+    "an array of constant size, or memory that the caller gives": (
+        "deque list map set string unordered_map unordered_set vector"
+    ),
+    "printf": "cerr cout ofstream to_string",
+    "an atomic that compares and swaps": "mutex",
+    "the launch's own threads": "thread",
+}
+OF_HOST = {name: instead for instead, names in _IN_A_KERNEL.items() for name in names.split()}
 
 
 def _of_host(source: Source) -> list[str]:
@@ -269,7 +287,8 @@ def _of_host(source: Source) -> list[str]:
             if names := [name for name in dict.fromkeys(used) if name in OF_HOST]:
                 line = source.lexed.position(function.at)[0]
                 said.append(
-                    f"line {line}: {function.name} runs here, and no GPU has std::{', std::'.join(names)}"
+                    f"line {line}: {function.name} runs here, and no GPU has std::{', std::'.join(names)}: nvcc "
+                    f"refuses it. Use {'; '.join(dict.fromkeys(OF_HOST[name] for name in names))}"
                 )
     return said
 

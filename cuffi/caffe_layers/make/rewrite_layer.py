@@ -68,11 +68,13 @@ REWRITERS = {
 }
 
 
-if __name__ == "__main__":
+def main() -> int:
     compiler, *arguments = sys.argv[1:]
     rewriter, prologue, notes = REWRITERS[compiler]
-    sys.exit(
-        rewrite_files(
-            f"{compiler}.py", rewriter, arguments, prologue, notes, lambda root: LayerFolder(root).find
-        )
+    return rewrite_files(
+        f"{compiler}.py", rewriter, arguments, prologue, notes, lambda root: LayerFolder(root).find
     )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

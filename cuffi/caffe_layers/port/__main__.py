@@ -23,7 +23,7 @@ from rich.progress import track
 from tools.console import console
 from tools.files import alone_in
 from tools.make.folders import check_layer, folder_of, shown
-from tools.make.settings import from_environment, full
+from tools.make.settings import called_as, from_environment, full
 from tools.new_layer.naming import TAKEN
 from tools.package_module import package_module
 from tools.refused import Refused
@@ -236,10 +236,10 @@ def main() -> int:
         names.tree.check_interface()
         return port_all(names, options) if options.types == ["all"] else port_named(names, options)
     except Refused as error:
-        print(f"make port: {error}")
+        print(f"{called_as('make port')}: {error}")
         return REFUSED
     except OSError as error:
-        print(f"make port: {shown(error.filename or options.layers_dir)}: {error.strerror}")
+        print(f"{called_as('make port')}: {shown(error.filename or options.layers_dir)}: {error.strerror}")
         return REFUSED
 
 

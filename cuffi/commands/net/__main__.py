@@ -34,7 +34,6 @@ from ...backends import CPU, GPU
 from ...base import CaffeError, CaffeRuntimeError, CaffeValueError
 from ...base.console import console as console_for_names
 from ...base.files import nearest
-from ...base.shown import command as shell
 from ...folders import listed
 from ...installed import has_kernels, missing
 from ...nets.forks import fork_classes
@@ -51,6 +50,7 @@ from ...nets.net.running import bind, run_named
 from ...nets.stock import blobs_of
 from ..main import escape_what_cannot_be_shown
 from .compare import compare, random_inputs, runs_by, twin_parameters, vary
+from .typed import typed
 
 _LITERAL = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\""""  # a string of Python
 FORWARD, GRADIENT = 1e-4, 1e-3  # relative
@@ -81,21 +81,21 @@ def refusals() -> tuple[type[Exception], ...]:
 
 
 def as_typed(text: str) -> str:
-    """An error of caffe_net, with make's names of its arguments."""
+    """An error of caffe_net, with the command's names of its arguments."""
     several = []
 
     def shapes(match: re.Match) -> str:
         several.append(f"{ast.literal_eval(match[1])}=1,3,...")
-        return shell(f"SHAPES={several[-1]}")
+        return typed("SHAPES", several[-1])
 
     text = re.sub(rf"shapes=\{{({_LITERAL}): \(\.\.\.\)\}}", shapes, text)
     if len(dict.fromkeys(several)) > 1:
-        text += f"\nTogether: {shell('SHAPES=' + ' '.join(dict.fromkeys(several)))}"
+        text += f"\nTogether: {typed('SHAPES', ' '.join(dict.fromkeys(several)))}"
     for name, pattern in (
         ("PYTHON_PATH", rf"python_path=\[({_LITERAL})\]"),
         ("IGNORE", rf"ignore=\(({_LITERAL}),\)"),
     ):
-        text = re.sub(pattern, lambda match, name=name: shell(f"{name}={ast.literal_eval(match[1])}"), text)
+        text = re.sub(pattern, lambda match, name=name: typed(name, ast.literal_eval(match[1])), text)
     return text
 
 

@@ -16,7 +16,6 @@ from tools.make.settings import full
 
 from ...backends import HOST
 from ...base import CaffeValueError
-from ...base.shown import command as shell
 from ...caffe_files.parameters import Unknown
 from ...caffe_layers.make.proto import STOCK as STOCK_PROTO
 from ...caffe_layers.make.proto import read, without_comments
@@ -30,6 +29,7 @@ from ...folders import toolkit_folders
 from ...nets.net.messages import STOCK
 from ...nets.net.needs import Need
 from ...nets.net.registry import Folders
+from .typed import typed
 
 if TYPE_CHECKING:
     from .__main__ import CommandLine
@@ -153,10 +153,10 @@ def port(work: Work, console: Console) -> bool:
     console.print(f"Not ported: {', '.join(failed)}. The lines above have the reasons", soft_wrap=True)
     for phase in work.phases if len(work.phases) > 1 else ():
         if not any(phase in work.missing[name].phases for name in failed):
-            console.print(f"{shell(f'PHASE={phase}')} needs none of these")
+            console.print(f"{typed('PHASE', phase)} needs none of these")
     if fields := dict.fromkeys(one.path for name in failed for one in of_forks[name]):
         console.print(
-            f"If the fork's own fields do not matter: {shell('IGNORE=' + ' '.join(fields))}", soft_wrap=True
+            f"If the fork's own fields do not matter: {typed('IGNORE', ' '.join(fields))}", soft_wrap=True
         )
     return False
 
@@ -176,7 +176,7 @@ def reasons(missing: dict[str, list[Unknown]], caffe: Path) -> list[str]:
     if nowhere:
         unknown = " ".join(path for path, one in fields.items() if not declared(one, caffe))
         raise CaffeValueError(
-            "\n".join(nowhere) + f"\nIf it does not matter: {shell(f'IGNORE={unknown}')}. "
+            "\n".join(nowhere) + f"\nIf it does not matter: {typed('IGNORE', unknown)}. "
             "If it does, CAFFE must be the fork for which the prototxt was written"
         )
     return said

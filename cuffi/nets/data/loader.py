@@ -112,7 +112,8 @@ def _source(spec: Spec, message, find, where: str):
     color = True if transform.force_color or message.data_param.force_encoded_color else None
     kind = LMDB if message.data_param.backend == message.data_param.LMDB else LevelDB
     color = False if transform.force_gray else color
-    return kind(find(message.data_param.source), color, where), message.data_param
+    source = find(message.data_param.source, f"the layer's source, a folder of {kind.__name__}")
+    return kind(source, color, where), message.data_param
 
 
 class Batches(Sampler):
@@ -170,7 +171,10 @@ def data_loaders(
             raise CaffeValueError(f"{net.path}, line {spec.line}: {spec.type} is not read: {_OUT[spec.type]}")
         if spec.type not in READ:
             continue
-        data = LayerData(spec, net.phase_name, functools.partial(_find, net.path), seed)
+        try:
+            data = LayerData(spec, net.phase_name, functools.partial(_find, net.path), seed)
+        except CaffeValueError as error:
+            raise CaffeValueError(f"{shown(str(net.path))}: {error}") from None
         batches = Batches(data, start, passes, rank, world)
         own = torch.Generator()  # otherwise the loader would draw from torch's generator
         # Two layers may have one name: often "data", one for the images and one for the labels.
@@ -225,14 +229,18 @@ def merged(loaders: dict[str, DataLoader]) -> Iterator[dict[str, torch.Tensor]]:
         yield {top: value for batch in batches for top, value in batch.items()}
 
 
-def _find(net_path: str, where: str, name: str) -> str:
-    """A file that the net names: relative to the working directory, the net's folder, or a folder above it."""
+def _find(net_path: str, where: str, name: str, place: str = "the layer's source") -> str:
+    """A file that the net names: relative to the working directory, the net's folder, or a folder above it.
+
+    Args:
+        place: where the net names it, and what it is.
+    """
     if not name:
         raise CaffeValueError(f"{where}: it names no source")
     if (found := named_by(net_path, name)) is not None:
         return found
-    beside = Path(net_path).resolve().parent
+    folders = dict.fromkeys(shown(folder) for folder in (Path().resolve(), Path(net_path).resolve().parent))
     raise CaffeValueError(
-        f"{where}: no such file: {shown(name[:200])} (looked for in {Path().resolve()} and around {beside}): "
-        "put its path, from here or a full one, into the layer's source"
+        f"{where}: no such file: {shown(name[:200])} (looked for in {' and '.join(folders)}, and in three folders "
+        f"above): put its path, from here or a full one, into {place}"
     )

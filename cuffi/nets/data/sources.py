@@ -40,7 +40,11 @@ def decoded(data: bytes, color: bool | None, where: str) -> np.ndarray:
     """
     cv2 = package("cv2", f"{where}: an image", "opencv-python-headless")
     flag = cv2.IMREAD_UNCHANGED if color is None else cv2.IMREAD_COLOR if color else cv2.IMREAD_GRAYSCALE
-    image = cv2.imdecode(np.frombuffer(data, np.uint8), flag) if data else None
+    try:
+        image = cv2.imdecode(np.frombuffer(data, np.uint8), flag) if data else None
+    except (cv2.error, MemoryError) as error:  # more pixels than it takes: a few bytes can claim them
+        said = " ".join(str(error).split()).rpartition("error: ")[2]
+        raise CaffeValueError(f"{where}: not an image that OpenCV reads: {said}") from None
     if image is None:
         raise CaffeValueError(f"{where}: not an image that OpenCV reads")
     return planes(image)
@@ -59,7 +63,7 @@ def _lines(path: str) -> list[str]:
 def _listed(find, name: str, source: str, number: int) -> str:
     """The file that a line of a list names."""
     try:
-        return find(name)
+        return find(name, "this line of the list")
     except CaffeValueError as error:
         raise CaffeValueError(f"{source}, line {number}: {error}") from None
 
@@ -219,7 +223,10 @@ class ImageList:
         if (self.size[0] == 0) != (self.size[1] == 0):
             raise CaffeValueError(f"{where}: new_height and new_width: give both or none")
         self.items = []
-        source = find(param.source)
+        source = find(
+            param.source,
+            "the layer's source, a text file with a line such as 'images/cat.jpg 3' for each image",
+        )
         for number, line in enumerate(_lines(source), 1):
             if not line.strip():
                 continue
@@ -252,7 +259,7 @@ class HDF5Files:
 
     def __init__(self, param, tops: tuple[str, ...], find, where: str):
         hdf5.package(where)
-        source = find(param.source)
+        source = find(param.source, "the layer's source, a text file that names an .h5 file in each line")
         self.where, self.tops = where, tops
         self.paths = [
             _listed(find, line.strip(), source, number)

@@ -22,6 +22,12 @@ class Draws:
         return drawn
 
 
+# What to do about a file of another kind.
+NO_MEAN_FILE = (
+    "A mean_file holds a BlobProto (caffe.io.array_to_blobproto); mean_value: 104 gives a channel's number"
+)
+
+
 class Transform:
     """(x - mean) * scale of a crop of x, mirrored with probability 1/2, as DataTransformer computes it.
 
@@ -38,25 +44,30 @@ class Transform:
     def __init__(self, param, train: bool, find, where: str):
         self.train, self.where = train, where
         self.size, self.mirror, self.scale = param.crop_size, param.mirror, np.float32(param.scale)
-        self.mean = None
+        self.mean, self.is_mean_of_file = None, param.HasField("mean_file")
         if param.HasField("mean_file"):
             if param.mean_value:
                 raise CaffeValueError(f"{where}: both mean_file and mean_value")
+            path = find(param.mean_file, "mean_file")
             try:
-                self.mean = mean_image(find(param.mean_file)).numpy()
+                self.mean = mean_image(path).numpy()
             except OSError as error:
                 raise CaffeValueError(f"{where}: mean_file: {error}") from None
+            except CaffeValueError as error:
+                raise CaffeValueError(f"{where}: mean_file: {error}. {NO_MEAN_FILE}") from None
         elif param.mean_value:
             self.mean = np.array(param.mean_value, np.float32)[:, None, None]
 
     def __call__(self, image: np.ndarray, draws: Draws) -> torch.Tensor:
         """A float32 tensor of an array [channels, height, width]. `draws` decides crop and mirror."""
         mean = self.mean
+        # Caffe takes one mean_value for all channels, and no mean_file of one channel for an image of three.
+        channels = image.shape[:1] if self.is_mean_of_file else (1, image.shape[0])
         if mean is not None and (
-            mean.shape[0] not in (1, image.shape[0]) or mean.shape[1:] not in ((1, 1), image.shape[1:])
+            mean.shape[0] not in channels or mean.shape[1:] not in ((1, 1), image.shape[1:])
         ):
             raise CaffeValueError(
-                f"{self.where}: a mean of {list(mean.shape)} for an image of {list(image.shape)}"
+                f"{self.where}: a mean of {list(mean.shape)} for an image of {list(image.shape)}: they must agree"
             )
         crop = self._crop(image, draws) if self.size else (slice(None),) * 3
         if self.mirror and draws.randrange(2):

@@ -57,8 +57,14 @@ class PythonPath:
             inside = [folder / name for folder in self.above for name in ("", "lib", "python", "src")]
             found = next((place for place in inside if _holds(place, module)), None)
             if found is None:
-                looked = ", ".join([*self.tree.places, *map(str, self.above)]) or "no folder"
-                raise CaffeValueError(f"no module {module!r} in {looked}: python_path=['/folder/with/it']")
+                # The folders up to the root are looked at, but nobody keeps a module there.
+                near = [folder for folder in self.above[:3] if folder != Path(folder.anchor)]
+                looked = ", ".join(dict.fromkeys([*self.tree.places, *map(str, near)])) or "no folder"
+                file = f"{module.replace('.', '/')}.py"
+                raise CaffeValueError(
+                    f"no module {module!r} in {looked}. Give the folder that has {file}: "
+                    "python_path=['/folder/with/it']"
+                )
             self.tree.folders.append(str(found))
         return self.tree.module(module)
 
@@ -101,7 +107,7 @@ def why_refused(spec: Spec) -> str:
     """The message for a Python layer that nobody has asked to run."""
     param = spec.node.node("python_param") or Node()
     name = f"{param.value('module')}.{param.value('layer')}"
-    return f"runs Python code, {name}. If you trust it: python_layers=True, or make net (make train) PYTHON_LAYERS=1"
+    return f"runs Python code, {name}. If you trust it: python_layers=True, or --python-layers (make: PYTHON_LAYERS=1)"
 
 
 def _message_after_colon(error: Exception) -> str:

@@ -22,7 +22,11 @@ def set_mode_gpu() -> None:
     """Run all nets on the GPU. Without one they run on the processor, with a warning."""
     _mode["gpu"] = torch.cuda.is_available()
     if not _mode["gpu"]:
-        warnings.warn("set_mode_gpu: torch has no GPU: the nets run on the processor", stacklevel=2)
+        built = torch.version.cuda or torch.version.hip
+        step = "leave the line out, or see what torch finds: cuffi info"
+        if not built:
+            step = "leave the line out, or install a torch that is built for CUDA"
+        warnings.warn(f"set_mode_gpu: torch has no GPU: the nets run on the processor: {step}", stacklevel=2)
 
 
 def set_device(number: int) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import sys
 import types
 from pathlib import Path
 
+from ...base.shown import shown
 from ..net.python_layer import public_face
 from ..python2 import Tree, folders_of_user
 from ..python2.printing import end_line
@@ -72,7 +74,9 @@ _UNLIKE = re.compile(r"could not broadcast input array from shape \((.*?)\) into
 
 
 def _hint(error: Exception, line: str) -> str:
-    """What to do, if a line writes an array of another shape to a blob."""
+    """What to do about a file that is not there, or if a line writes an array of another shape to a blob."""
+    if isinstance(error, FileNotFoundError) and not Path(os.fsdecode(error.filename or "/")).is_absolute():
+        return f". Give its path from {shown(Path.cwd())}, or a full one"
     found = _UNLIKE.search(str(error))
     blob = re.search(r"blobs\[\s*['\"](\w+)['\"]\s*\]\.(data|diff)", line)
     if not found or not blob:

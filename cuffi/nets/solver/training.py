@@ -7,7 +7,7 @@ import math
 import os
 import secrets
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import repeat
 from pathlib import Path
 
@@ -149,6 +149,7 @@ class Training:
     def run(self) -> None:
         """Train up to max_iter, with the file's tests and snapshots."""
         s = self.s
+        self._begin()  # a file that is missing is told first
         self.log(f"Solving {self.net.net_name}")
         self.log(f"Learning Rate Policy: {s.lr_policy}")
         self.step(s.max_iter - self.iteration)
@@ -215,8 +216,7 @@ class Training:
         self.optimizer.zero_grad()
         total = torch.zeros((), device=self.device)
         for _ in range(self.s.iter_size):
-            batch = self._next_batch()
-            if batch is None:
+            if (batch := self._next_batch()) is None:
                 raise CaffeValueError(f"{self.net.path}: the data ended at iteration {self.iteration}")
             loss = self._loss(batch)
             if loss.requires_grad:
@@ -224,10 +224,12 @@ class Training:
             total += loss.detach() / self.s.iter_size
         return total
 
+    def _begin(self) -> Iterator[dict[str, Tensor]]:
+        self._batches = self._batches or self.data(self.iteration * self.s.iter_size)
+        return self._batches
+
     def _next_batch(self) -> dict[str, Tensor] | None:
-        if self._batches is None:
-            self._batches = self.data(self.iteration * self.s.iter_size)
-        return next(self._batches, None)
+        return next(self._begin(), None)
 
     def _loss(self, batch: dict[str, Tensor]) -> Tensor:
         with torch.autocast(self.device.type, self.amp or torch.bfloat16, enabled=self.amp is not None):
@@ -354,14 +356,19 @@ def _layers_data(training: Training, net: CaffeNet) -> Data:
         graph = net.phases[phase].graph
         dummies = Dummies(graph.sources, net.phases[phase].shapes)
         files = merged(loaders) if loaders else repeat({})
-        known = {top for spec in graph.sources if spec.type in READ for top in spec.tops}
-        for batch in files:
-            whole = batch | dummies.batch()
-            if missing := [name for name in graph.inputs if name not in known and name not in whole]:
-                raise CaffeValueError(_unmade(net.path, graph, missing[0], phase))
-            yield whole
+        return _whole(net.path, graph, phase, files, dummies)
 
     return batches
+
+
+def _whole(path: str, graph: Graph, phase: str, files: Iterable[dict[str, Tensor]], dummies: Dummies):
+    """The batches of files, with the blobs that DummyData makes."""
+    known = {top for spec in graph.sources if spec.type in READ for top in spec.tops}
+    for batch in files:
+        whole = batch | dummies.batch()
+        if missing := [name for name in graph.inputs if name not in known and name not in whole]:
+            raise CaffeValueError(_unmade(path, graph, missing[0], phase))
+        yield whole
 
 
 def _unmade(path: str, graph: Graph, name: str, phase: str) -> str:

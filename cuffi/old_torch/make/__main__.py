@@ -7,7 +7,7 @@ import os
 import sys
 
 from tools.files import read
-from tools.make.settings import ROOT, from_environment
+from tools.make.settings import ROOT, called_as, from_environment
 from tools.refused import Refused
 
 
@@ -24,9 +24,9 @@ def main() -> int:
 
         return build_all(settings, os.environ.get("EXT", ""))
     except Refused as error:
-        print(f"make ffi: {error}", file=sys.stderr)
+        print(f"{called_as('make ffi')}: {error}", file=sys.stderr)
     except OSError as error:
-        print(f"make ffi: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"{called_as('make ffi')}: {error.filename}: {error.strerror}", file=sys.stderr)
     return 2
 
 

@@ -95,12 +95,12 @@ def listed(ext: str, where: str) -> list[list[str]]:
         if word.startswith("-") and found:
             found[-1].append(word)
         elif not os.path.exists(path):
-            raise Refused(f"EXT: there is no {path}")
+            raise Refused(f"there is no {path}")
         elif scripts := scripts_in(path):
             found += [[script] for script in scripts if [script] not in found]
         else:
             raise Refused(
-                f"EXT: {path}: no script there calls create_extension or CUDAExtension: "
+                f"{path}: no script there calls create_extension or CUDAExtension: "
                 "name the folder whose build.py or setup.py does"
             )
     if not found:

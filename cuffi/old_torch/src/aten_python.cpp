@@ -10,6 +10,7 @@
 
 #include "aten/bind.h"
 #include "aten/module.h"
+#include "aten/signature.h"
 #include "call_torch.h"
 
 // The host launcher's (src/host/host_launch.cpp). A library for CUDA has none.
@@ -446,9 +447,10 @@ Values placed(const Bound& b, PyObject* args, PyObject* named) {
     else if (i < b.defaults.size() && b.defaults[i])
       given.push_back(*b.defaults[i]);
     else
-      throw Mismatch(expected(b, n + by_name) + (i < b.names.size() ? ": `" + b.names[i] + "` is missing"
-                                                 : by_name          ? ", and none by its name"
-                                                                    : ""));
+      throw Mismatch(expected(b, n + by_name) +
+                     (i < b.names.size() ? ": `" + b.names[i] + "` is missing"
+                      : by_name          ? ", and none by its name"
+                                         : ": argument " + std::to_string(i + 1) + " is missing"));
   }
   if (used != by_name) {
     const Owned all(sure(PyObject_Repr(Owned(sure(PyDict_Keys(named))).get())));
@@ -476,7 +478,7 @@ bool attempt(const Bound& b, Running& r, std::string* why) {
       throw c10::Error(b.name + "(): " + problem);
     r.result = python_of(found);
   } catch (const Mismatch& e) {
-    *why += (why->empty() ? "" : "\n") + b.name + "(): " + place_of(b, e.index) + e.what();
+    *why += (why->empty() ? "" : "\n") + b.name + "(): " + place_of(b, e.index) + e.what() + signature(b);
     return false;
   } catch (const std::exception& e) {
     raise_in_python(e);
@@ -729,7 +731,11 @@ void wrong_type(const char* wanted, const Value& got) {
     kind = kinds[got.tag];
   }
   if (kind == wanted) kind += kind == "int" ? " of more than 64 bits" : " that its __init__ has not made";
-  throw c10::Error(c10::str("expected ", wanted, ", got ", kind), c10::kTypeError);
+  const char* const step = !strcmp(wanted, "float")    ? ": give a number such as 2.0"
+                           : !strcmp(wanted, "int")    ? ": give a number such as 2"
+                           : !strcmp(wanted, "Tensor") ? ": torch.as_tensor(x) makes one of numbers"
+                                                       : "";
+  throw c10::Error(c10::str("expected ", wanted, ", got ", kind, step), c10::kTypeError);
 }
 
 // resolve() in aten_service.py returns (function, the number of arguments that it takes by place, names of the rest).

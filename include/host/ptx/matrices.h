@@ -88,5 +88,26 @@ struct Shape {
   static constexpr ::cuda_host::MmaShape value{m, n,        k,      a,     b,           c,
                                                d, saturate, by_and, volta, a_by_column, b_by_row};
 };
+// wmma.load and wmma.store: the elements of a lane, where nvcuda::wmma has them. use: 0: A, 1: B, 2: the accumulator.
+template <int use, int m, int n, int k, ::cuda_host::MatrixType type, bool by_rows>
+__forceinline__ size_t wmma_place(int index, u32 stride) {
+  const auto at = ::cuda_host::fragment_place(use, m, n, k, type, ::cuda_host::lane(), index);
+  return by_rows ? size_t(at.row) * stride + at.column : size_t(at.column) * stride + at.row;
+}
+template <int use, int m, int n, int k, ::cuda_host::MatrixType type, bool by_rows, typename T, int held>
+__forceinline__ void wmma_load(void* to, const char* from, u32 stride) {
+  for (int i = 0; i < held; ++i) {
+    const T one = load<T>(from + sizeof(T) * wmma_place<use, m, n, k, type, by_rows>(i, stride));
+    memcpy(static_cast<char*>(to) + i * sizeof(T), &one, sizeof(T));
+  }
+}
+template <int m, int n, int k, ::cuda_host::MatrixType type, bool by_rows, typename T, int held>
+__forceinline__ void wmma_store(char* to, const void* from, u32 stride) {
+  for (int i = 0; i < held; ++i) {
+    T one;
+    memcpy(&one, static_cast<const char*>(from) + i * sizeof(T), sizeof(T));
+    store<T>(to + sizeof(T) * wmma_place<2, m, n, k, type, by_rows>(i, stride), one);
+  }
+}
 
 }  // namespace cuda_ptx

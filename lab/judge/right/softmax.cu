@@ -1,5 +1,5 @@
 #include "program.h"
-__global__ void softmax(const float* x, float* y, int columns) {
+__global__ void softmax(const float* x, float* y, float* top, int columns) {
   __shared__ float s[64];
   int row = blockIdx.x, t = threadIdx.x;
   float m = -1e30f;
@@ -11,6 +11,7 @@ __global__ void softmax(const float* x, float* y, int columns) {
     __syncthreads();
   }
   m = s[0];
+  if (t == 0) top[row] = m;
   __syncthreads();
   float sum = 0;
   for (int c = t; c < columns; c += blockDim.x) sum += expf(x[row * columns + c] - m);
@@ -23,9 +24,11 @@ __global__ void softmax(const float* x, float* y, int columns) {
   for (int c = t; c < columns; c += blockDim.x) y[row * columns + c] = expf(x[row * columns + c] - m) / s[0];
 }
 int main() {
-  const int rows = 5, columns = 150;
-  float *x = given<float>(rows * columns), *y;
+  const int rows = 40, columns = 70;
+  float *x = given<float>(rows * columns), *y, *top;
   cudaMalloc(&y, rows * columns * sizeof(float));
-  softmax<<<rows, 64>>>(x, y, columns);
+  cudaMalloc(&top, rows * sizeof(float));
+  softmax<<<rows, 64>>>(x, y, top, columns);
   shown(y, rows * columns);
+  shown(top, rows);
 }

@@ -18,7 +18,7 @@ int main() {
   float *values = given<float>(rows * width, 2), *v = given<float>(width, 3), *y;
   cudaMalloc(&lengths, rows * sizeof(int));
   cudaMalloc(&y, rows * sizeof(float));
-  starts_of<<<1, 32>>>(x, lengths, rows);
+  starts_of<<<3, 8>>>(x, lengths, rows);
   multiply<<<6, 128>>>(lengths, values, v, y, rows, width);
   shown(y, rows);
 }

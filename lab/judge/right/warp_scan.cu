@@ -11,7 +11,7 @@ __global__ void scan(const int* x, int* y, int n) {
   __syncthreads();
   if (warp == 0) {
     int sum = lane < 4 ? ends[lane] : 0;
-    for (int o = 1; o < 4; o *= 2) {
+    for (int o = 1; o < 32; o *= 2) {
       int below = __shfl_up_sync(0xffffffff, sum, o);
       if (lane >= o) sum += below;
     }

@@ -10,10 +10,10 @@ __global__ void rotate(const float* x, float* y, int n) {
   __syncwarp();
   if (i < n) y[i] = s[warp][(lane + 1) % 32] + other;
 }
-__global__ void halve(const float* x, float* y, int n) {
+__global__ void halve(const float* x, float* y) {
   __shared__ float s[64];
   int t = threadIdx.x, lane = t % 32;
-  s[t] = t < n ? x[t] : 0;
+  s[t] = x[t];
   __syncwarp();
   for (int o = 16; o > 0; o /= 2) {
     if (lane < o) s[t] += s[t + o];
@@ -27,7 +27,7 @@ int main() {
   cudaMalloc(&y, n * sizeof(float));
   cudaMalloc(&z, 2 * sizeof(float));
   rotate<<<(n + 127) / 128, 128>>>(x, y, n);
-  halve<<<1, 64>>>(x, z, n);
+  halve<<<1, 64>>>(x, z);
   shown(y, n);
   shown(z, 2);
 }

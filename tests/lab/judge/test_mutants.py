@@ -44,11 +44,16 @@ def test_ten_kinds_twenty_of_each():
     assert len(counts) == 10 and all(count >= 19 for count in counts.values())
 
 
-def test_no_equivalent_mutant_is_drawn_and_each_is_one():
-    equal = {line.partition("  #")[0] for line in (RIGHT / "equivalent.txt").read_text().splitlines()}
-    names = {one.name(SOURCES[p]) for p in SOURCES for one in mutants.mutants(p, SOURCES[p])}
-    assert equal <= names
-    assert not equal & {one.name(SOURCES[one.path]) for one in drawn(SOURCES, 10_000, 1, [])}
+def test_what_would_be_right_too_is_not_made():
+    def changed(line: str) -> set[str]:
+        text = f"__global__ void k() {{\n  {line}\n}}\nint main() {{}}\n"
+        return {one.kind for one in mutants.mutants("k.cu", text)}
+
+    assert "off by one" not in changed("for (int o = 1; o < 32; o *= 2) ;")
+    assert "off by one" in changed("for (int o = 1; o < n; o *= 2) ;")
+    assert "another lane" in changed("v += __shfl_down_sync(0xffffffff, v, o);")
+    masks = [one.text for one in mutants.mutants("k.cu", "v = __shfl_xor_sync(0xffffffff, v, o); int main()")]
+    assert masks == ["0xffff"]
 
 
 @pytest.mark.usefixtures("cache")

@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+import re
 from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
@@ -11,6 +12,7 @@ from support.datasets import datums, images, net, write_lmdb
 from support.typed import not_none
 
 from cuffi.nets.data.loader import data_loaders
+from cuffi.nets.pycaffe.io import array_to_blobproto
 
 
 def test_training_crops_and_mirrors_at_random(tmp_path):
@@ -69,3 +71,32 @@ def test_spawned_workers_read_the_same(tmp_path, mean):
     batch = next(iter(not_none(loader.batch_sampler)))
     for top, value in collate([data[index] for index in batch]).items():
         assert torch.equal(value, next(iter(loader))[top])
+
+
+WRONG = {
+    "a.npy": (lambda path: np.save(path, np.zeros((3, 6, 5))), "numpy.load reads it. A mean_file holds"),
+    "a.txt": (lambda path: path.write_text("104 117 123\n"), "it is text, and begins with '104 117 123'. A mean_file"),
+    "a.png": (lambda path: path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(99)), "it is a PNG image. A mean_file holds"),
+    "gray": (lambda path: proto(path, 1, 1, 6, 5), "a mean of [1, 6, 5] for an image of [3, 6, 5]: they must agree"),
+    "flat": (lambda path: proto(path, 6, 5), "a mean of [6, 5] for an image of [3, 6, 5]"),
+    "small": (lambda path: proto(path, 1, 3, 3, 3), "a mean of [3, 3, 3] for an image of [3, 6, 5]"),
+}  # fmt: skip
+
+
+def proto(path, *shape):
+    path.write_bytes(array_to_blobproto(np.ones(shape)).SerializeToString())
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_mean_file_of_another_kind(name, tmp_path):
+    """The layer, the field, what the file is, and what it should be."""
+    write, words = WRONG[name]
+    write_lmdb(tmp_path / "db", datums(images(2)))
+    write(tmp_path / name)
+    text = (
+        'layer { name: "d" type: "Data" top: "data" top: "label" '
+        f'data_param {{ source: "db" batch_size: 2 backend: LMDB }} transform_param {{ mean_file: "{name}" }} }}'
+    )
+    with pytest.raises(ValueError, match=re.escape(words)) as raised:
+        next(iter(net(tmp_path, text, shapes={"data": (2, 3, 6, 5), "label": (2,)}).data_loaders()["d"]))
+    assert "layer 'd' (Data), line 1: " in str(raised.value)

@@ -30,8 +30,10 @@ def test_nets_run_on_the_processor_until_a_script_says_otherwise(monkeypatch):
 def test_without_a_gpu_there_is_a_warning(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     mode.set_device(7)  # a script of another machine
-    with pytest.warns(UserWarning, match="torch has no GPU"):
-        mode.set_mode_gpu()
+    for built, step in ((None, "install a torch that is built for CUDA"), ("13.0", "cuffi info")):
+        monkeypatch.setattr(torch.version, "cuda", built)
+        with pytest.warns(UserWarning, match=f"torch has no GPU: .*leave the line out, or .*{step}"):
+            mode.set_mode_gpu()
     assert mode.device() == torch.device("cpu")
 
 

@@ -125,3 +125,13 @@ assert plain is caffe
     assert done.stdout.startswith("caffe.install: another caffe is here, ") and not done.returncode, (
         done.stderr
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "step"), [("cat.jpg", ". Give its path from {}, or a full one"), ("/no/cat.jpg", "")]
+)
+def test_a_file_that_is_not_there(name, step, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.py").write_text(f"open({name!r})\n")
+    assert main("cuffi caffe", ["a.py"]) == 1
+    assert capsys.readouterr().err.endswith(f"directory: {name!r}{step.format(tmp_path)}\n")

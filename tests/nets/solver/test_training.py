@@ -106,6 +106,44 @@ def test_a_closed_terminal_makes_a_snapshot_and_training_goes_on(folder):
     assert training.iteration == 12 and (folder / "out" / "s_iter_10.solverstate").exists()
 
 
+def test_a_source_that_is_missing_is_told_before_anything_is_solved(folder, monkeypatch):
+    """With the net's file, the layer and what the source is."""
+    monkeypatch.chdir(folder)
+    (folder / "list.txt").unlink()
+    (folder / "net.prototxt").write_text(
+        NET.replace('"loss" }', '"loss" }\n').replace("include { phase: TRAIN }", "")
+    )
+    lines = []
+    training = Training("solver.prototxt", log=lines.append, test_data=[])
+    lines.clear()
+    with pytest.raises(CaffeValueError) as raised:
+        training.run()
+    assert not lines
+    assert str(raised.value).startswith(
+        "net.prototxt: layer 'data' (HDF5Data), line 3: no such file: list.txt "
+    )
+    assert str(raised.value).endswith("the layer's source, a text file that names an .h5 file in each line")
+
+
+@pytest.mark.parametrize(
+    ("words", "device"), [(["-solver", "S"], None), (["--solver=S", "-gpu", "1"], "cuda:1"), (["S"], None)]
+)
+def test_the_words_of_caffe_train(words, device, monkeypatch):
+    def found(path, **options):
+        raise CaffeValueError(f"{path} on {options['device']}")
+
+    monkeypatch.setattr("cuffi.train.Training", found)
+    said = []
+    monkeypatch.setattr("builtins.print", lambda text, **_: said.append(text))
+    assert main(words) == 1 and said == [f"train: S on {device}"]
+
+
+def test_several_gpus_are_torchruns(capsys):
+    with pytest.raises(SystemExit):
+        main(["-solver", "S", "-gpu", "0,1"], "cuffi train")
+    assert "cuffi train: -gpu: expected the number of one GPU, got '0,1'. torchrun" in capsys.readouterr().err
+
+
 def test_the_file_s_weights_are_where_training_begins(folder):
     Training(folder / "solver.prototxt", log=lambda line: None).net.save_caffemodel(folder / "w.caffemodel")
     file = folder / "solver.prototxt"

@@ -82,7 +82,9 @@ BODIES = {
     " float* h; cudaMallocHost(&h, 8); CHECK(!cudaPointerGetAttributes(&a, h) && a.type == cudaMemoryTypeHost)",
     "device": "CHECK(cudaSetDevice(99) == cudaErrorInvalidDevice)",
     "names": 'CHECK(!strcmp(cudaGetErrorName(cudaErrorLaunchFailure), "cudaErrorLaunchFailure"))'
-    ' CHECK(!strcmp(cudaGetErrorString(cudaErrorInvalidDevice), "invalid device ordinal"))',
+    ' CHECK(!strcmp(cudaGetErrorString(cudaErrorInvalidDevice), "invalid device ordinal"))'
+    " CHECK(cudaErrorMissingConfiguration == 52 && cudaErrorMisalignedAddress == 716)"
+    ' CHECK(!strcmp(cudaGetErrorString(cudaErrorInvalidPtx), "cudaErrorInvalidPtx")) CHECK(!cudaThreadExit())',
     "limits": "size_t n; CHECK(!cudaDeviceGetLimit(&n, cudaLimitStackSize) && n >= 1024)",
     "blocks": "int g, b; CHECK(!cudaOccupancyMaxPotentialBlockSizeVariableSMem(&g, &b, k,"
     " [](int n) { return size_t(n) << 10; }, 1024) && b <= 227 && b >= 32)",

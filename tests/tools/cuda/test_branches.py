@@ -43,7 +43,7 @@ def live(text: str) -> str:
         (DEVICE, f"#ifdef __CUDA_ARCH__\na; {PTX}\n#else\nb;\n#endif", "b"),
         (DEVICE, f"#if __CUDA_ARCH__\na;\n#ifdef __CUDA_ARCH__\n{PTX}\n#else\nb;\n#endif\n#else\nc;\n#endif", "ab"),
         (FILE, "#ifdef __CUDACC__\n#include <cudnn.h>\n#else\nint b;\n#endif", "b"),
-        (FILE, "#ifdef __CUDACC__\ntexture<float> a;\n#endif", ""),
+        (FILE, "#ifdef __CUDACC__\nsurfCubemapread<float> a;\n#endif", ""),
         # a macro that says where code runs
         (FILE, "#define HD __device__\nHD int f() {\n#ifdef __CUDA_ARCH__\na;\n#else\nb;\n#endif\n}", "fa"),
         (FILE, "EIGEN_DEVICE_FUNC int f() {\n#ifdef __CUDA_ARCH__\na;\n#else\nb;\n#endif\n}", "fa"),

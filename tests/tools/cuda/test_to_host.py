@@ -128,3 +128,12 @@ def test_a_kernel_by_a_macro_is_refused_where_it_is_used(tmp_path):
         texts, problems, _ = rewrite(str(tmp_path / "x.cu"))
         assert [(p.path, p.line) for p in problems] == [(str(header), 2)] * refused
         assert refused or "#define GLOBAL __global___inside_a_macro static\n" in texts["words.cuh"]
+
+
+@pytest.mark.parametrize("declared", ["", "template <class T> struct texture { T x; };"])
+def test_a_texture_reference_and_a_class_of_that_name(tmp_path, declared):
+    (tmp_path / "x.cu").write_text(
+        f"{declared}\ntexture<float> t;\n__global__ void k(float* y) {{ *y = 1; }}\n"
+    )
+    texts, problems, _ = rewrite(str(tmp_path / "x.cu"))
+    assert not problems and ("::cuda_host::texture<float> t;" in texts[""]) == (not declared)

@@ -212,6 +212,18 @@ def test_python_that_does_not_look_into_the_folder_where_it_is(tmp_path):
     assert "there is no folder" in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize("target", ["libraries", "test", "new", "port", "clean"])
+def test_a_python_that_is_not_there(target):
+    """Those that are there are named, each with a line to type."""
+    done = make("PYTHON=python3.99", target)
+    first = done.stderr.splitlines()[0]
+    assert done.returncode == 2 and first.startswith(
+        "make: PYTHON=python3.99: there is no such program: name one"
+    )
+    named = re.findall(r"PYTHON=(/\S+)", first)
+    assert named and all(os.access(name, os.X_OK) for name in named), first
+
+
 def test_nobody_listens(tmp_path, monkeypatch):
     """`make >&-`"""
     monkeypatch.chdir(tmp_path)  # nor does it matter where it is typed

@@ -156,3 +156,22 @@ def test_what_the_linker_says_of_an_object_of_nvcc(tmp_path):
         trimmed(tmp_path, text + MADE, line.format("unknown"))
     with pytest.raises(Stays):  # device code has it
         trimmed(tmp_path, text + MADE, line.format("twice"))
+
+
+def test_what_a_new_linker_says_of_another_files_kernel(tmp_path):
+    """It has the line and the place in the object. The kernel's declaration is device code, and stays."""
+    text = "__global__ void other(int* n);\nvoid launch(int* n) {\n  other<<<1, 1>>>(n);\n}\n" + KERNEL + MADE
+    line = "{folder}/k.cu:3:(.text+0x1b0e): warning: undefined reference to `other(int*)'"
+    said, left = trimmed(tmp_path, text, line)
+    assert [what.split(" ")[0] for what in said] == ["launch"] and KERNEL in left and "other(int* n);" in left
+
+
+def test_a_folder_by_another_name(tmp_path):
+    """CUFFI_CACHE may have `..` in it or be a link; a compiler's errors have the one or the other name."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    text = "int g() { return bad(); }\n" + KERNEL + MADE
+    line = f"{tmp_path}/real/k.cu:1:18: error: 'bad' was not declared in this scope"
+    for name in ("link", "real/../link"):
+        said, left = trimmed(tmp_path / name, text, line)
+        assert said == ["g (line 1)"] and KERNEL in left

@@ -62,6 +62,16 @@ def test_a_function_of_numbers_leaves_the_kernels():
     assert without == ["iDivUp is not called from Python: it takes no tensor and launches nothing"]
 
 
+def test_a_function_without_a_tensor_leaves_the_kernels():
+    kernel, other = "__global__ void set(int* x) { *x = 2; }\n", 'extern "C" int fill(int* x) { return 0; }\n'
+    function = 'extern "C" int probe(void) { int* x; cudaMalloc(&x, 4); set<<<1, 1>>>(x); return 0; }\n'
+    header, _, without = completed("k", kernel + function, "k.cu")
+    assert "int k_set(" in header and "probe" not in header
+    assert without == ["probe is not called from Python: it takes no tensor, which would say where it runs"]
+    header = completed("k", kernel + function + other, "k.cu")[0]
+    assert " ".join(header.split()) == "int probe(void); int fill(int* x);"
+
+
 @pytest.mark.parametrize(
     ("head", "why"),
     [
@@ -70,7 +80,7 @@ def test_a_function_of_numbers_leaves_the_kernels():
         ("int solve(const __half* x, float* y)", "takes a __half"),
         ("int solve(const float* x, float* y, unsigned long long n, void* stream)", ""),
         ("int64_t solve(const uint16_t *x, bool y)", ""),
-        ("int solve(void)", ""),
+        ("int solve(void)", "takes no tensor"),
     ],
 )
 def test_functions_that_python_cannot_call_leave_the_kernels(head, why):
@@ -133,5 +143,6 @@ __global__ void none(float* x, int n) { x[0] = std::min(x[0], x[1]); swap_of_min
 void host() { std::vector<float> sort; }
 """
     assert inline._of_host(Source(text, "a.cu")) == [
-        "line 3: both runs here, and no GPU has std::vector, std::sort"
+        "line 3: both runs here, and no GPU has std::vector, std::sort: nvcc refuses it. Use an array of constant "
+        "size, or memory that the caller gives; cub::BlockRadixSort in a block, or thrust::sort before the launch"
     ]

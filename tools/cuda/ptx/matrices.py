@@ -110,9 +110,7 @@ def _mma(w: Writer, words: list[str], ops: list[Operand]) -> str:
     expect(ops, 4)
     words.remove("sync")
     words.remove("aligned")
-    name = next(word for word in words if re.fullmatch(r"m\d+n\d+k\d+", word))
-    words.remove(name)
-    m, n, k = (int(number) for number in re.findall(r"\d+", name))
+    m, n, k = _take_shape(words)
     saturate, operation, counts_bits = (
         take(words, "satfinite"),
         take(words, "and", "xor"),
@@ -147,4 +145,95 @@ def _mma(w: Writer, words: list[str], ops: list[Operand]) -> str:
     kinds = ", ".join(HOST + ELEMENTS[kind][0] for kind in (a, b, c, d))
     shape = f"{NS}Shape<{m}, {n}, {k}, {kinds}, {', '.join(map(flag, flags))}>"
     text += f"{HOST}mma(&{shape}::value, ptx_a, ptx_b, ptx_c, ptx_d); "
+    return "{ " + text + " ".join(w.set(part, f"ptx_d[{i}]") for i, part in enumerate(parts[0])) + " }"
+
+
+# wmma: the shapes of each type of A.
+FRAGMENTS = {
+    **dict.fromkeys(("f16", "bf16", "s8", "u8"), ((16, 16, 16), (32, 8, 16), (8, 32, 16))),
+    **{"tf32": ((16, 16, 8),), "f64": ((8, 8, 4),)},
+}
+USES = {"a": 0, "b": 1, "c": 2, "d": 2}
+
+
+def _held(use: int, shape: tuple[int, int, int], kind: str) -> int:
+    """The elements of a lane. Since Volta halves of A and B are there twice."""
+    m, n, k = shape
+    return 16 if use < 2 and kind == "f16" else (m * k, k * n, m * n)[use] // 32
+
+
+def _fragment(use: int, shape: tuple[int, int, int], kind: str) -> tuple[int, str]:
+    """How many registers hold a lane's elements, and their type."""
+    return _registers(_held(use, shape, kind) * 32, ELEMENTS[kind][1])
+
+
+def _take_shape(words: list[str]) -> tuple[int, int, int]:
+    name = next((word for word in words if re.fullmatch(r"m\d+n\d+k\d+", word)), "")
+    if not name:
+        raise PtxError("without a shape")
+    words.remove(name)
+    m, n, k = (int(number) for number in re.findall(r"\d+", name))
+    return m, n, k
+
+
+@family("wmma")
+def _wmma(w: Writer, words: list[str], ops: list[Operand]) -> str:
+    what = words.pop(0)
+    use = words.pop(0) if what in ("load", "store") else ""
+    for word in ("sync", "aligned"):
+        words.remove(word)
+    shape = _take_shape(words)
+    if what == "mma":
+        return _wmma_mma(w, words, ops, shape)
+    if what not in ("load", "store") or use not in (("a", "b", "c") if what == "load" else ("d",)):
+        raise PtxError(f".{what}")
+    kind, by_rows = words.pop(), take(words, "row", "col") == "row"
+    space = take(words, "shared", "shared::cta", "global")
+    none_left(words)
+    types = {*FRAGMENTS} if use in "ab" else {"f16", "f32", "s32", "f64"}
+    if kind not in types or shape not in (FRAGMENTS[kind] if use in "ab" else sum(FRAGMENTS.values(), ())):
+        raise PtxError("its shape")
+    expect(ops, 2, 3)
+    at, given = (ops[0], ops[1]) if what == "store" else (ops[1], ops[0])
+    number = USES[use]
+    rows, columns = ((shape[0], shape[2]), (shape[2], shape[1]), (shape[0], shape[1]))[number]
+    stride = w.get(ops[2], "u32") if len(ops) > 2 else f"{columns if by_rows else rows}u"
+    count, size = _fragment(number, shape, kind)
+    parts, memory = vector_of(given), w.address(at, "shared" if space.startswith("shared") else space)
+    expect(parts, count)
+    held, bits = _held(number, shape, kind), ELEMENTS[kind][1]
+    numbers = ", ".join(map(str, shape))
+    tail = f"{numbers}, {HOST}{ELEMENTS[kind][0]}, {flag(by_rows)}, {NS}u{bits}, {held}>"
+    if what == "store":
+        given_text = f"{NS}{size} ptx_from[{count}] = {{{w.gets(parts, size)}}}; "
+        return f"{{ {given_text}{NS}wmma_store<{tail}({memory}, ptx_from, {stride}); }}"
+    sets = " ".join(w.set(part, f"ptx_to[{i}]") for i, part in enumerate(parts))
+    return f"{{ {NS}{size} ptx_to[{count}]; {NS}wmma_load<{number}, {tail}(ptx_to, {memory}, {stride}); {sets} }}"
+
+
+def _wmma_mma(w: Writer, words: list[str], ops: list[Operand], shape: tuple[int, int, int]) -> str:
+    expect(ops, 4)
+    saturate = bool(take(words, "satfinite"))
+    layouts = [word for word in words if word in ("row", "col")]
+    types = [word for word in words if word not in ("row", "col")]
+    if len(types) == 2:  # of halves only those of D and C are named
+        types[1:1] = ["f16", "f16"]
+    if len(layouts) != 2 or len(types) != 4 or any(kind not in ELEMENTS for kind in types):
+        raise PtxError("its types")
+    d, a, b, c = types
+    if a != b or shape not in FRAGMENTS.get(a, ()) or d not in SUMS[a] or c not in SUMS[a]:
+        raise PtxError("its types")
+    parts = [vector_of(operand) for operand in ops]
+    kinds = [(2, d), (0, a), (1, b), (2, c)]
+    counts = [_fragment(use, shape, kind) for use, kind in kinds]
+    for part, (count, _) in zip(parts, counts, strict=True):
+        expect(part, count)
+    text = ""
+    for letter, part, (count, kind) in list(zip("dabc", parts, counts, strict=True))[1:]:
+        text += f"{NS}{kind} ptx_{letter}[{count}] = {{{w.gets(part, kind)}}}; "
+    text += f"{NS}{counts[0][1]} ptx_d[{counts[0][0]}]; "
+    names = ", ".join(HOST + ELEMENTS[kind][0] for kind in (a, b, c, d))
+    value = f"&{NS}Shape<{', '.join(map(str, shape))}, {names}, {flag(saturate)}>::value"
+    held = ", ".join(str(_held(use, shape, kind)) for use, kind in kinds[1:3])
+    text += f"{HOST}wmma({value}, ptx_a, ptx_b, ptx_c, ptx_d, {held}); "
     return "{ " + text + " ".join(w.set(part, f"ptx_d[{i}]") for i, part in enumerate(parts[0])) + " }"

@@ -15,6 +15,7 @@ from ..conditions import Directive, Token
 from ..conversions import of_text
 from ..lexer import tokens_and_directives
 from ..names import ASM
+from ..outline import Function
 from ..rewrite import Rewriter, quoted
 from ..tokens import macro_body
 from .macros import Macros
@@ -127,13 +128,19 @@ class AsmPass:
         """An error of the file, or of the code when it runs."""
         function = self.file.source.function_around(token.start)
         why = WHY.format(why)
-        if function is None or self._may_run(function.name) or "operator" in function.words:
+        if function is None or self._must_be_known(function, token):
             self.file.gpu_only(token, why)
             return
         tokens = self.file.source.lexed.tokens
         line = self.file.source.lexed.position(token.start)[0]
         lines = self.file.text.count("\n", token.start, tokens[last].end)
         self.file.edit(token.start, tokens[last].end, self._ends(line, why) + "\n" * lines)
+
+    def _must_be_known(self, function: Function, token: Token) -> bool:
+        """Is this an error of the file? Not if a macro decides about it, and its name says little, as of a method."""
+        if function.scope and self.file.source.lexed.is_undecided(token.start):
+            return False
+        return self._may_run(function.name) or "operator" in function.words
 
     def _ends(self, line: int, why: str) -> str:
         name = quoted(os.path.basename(self.file.source.path))

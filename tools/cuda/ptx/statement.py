@@ -64,6 +64,8 @@ def _operands(tokens, partner, first: int, last: int) -> list[tuple[str | None, 
             i += 1
         if i >= last or i not in partner:
             raise PtxError("an operand without brackets")
+        if constraint is None:
+            raise PtxError("an operand of a macro")
         found.append((constraint, i + 1, partner[i]))
         i = partner[i] + 1
         if i < last and tokens[i].text != ",":

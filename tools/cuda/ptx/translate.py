@@ -6,12 +6,12 @@ import functools
 import re
 from collections.abc import Sequence
 
-from . import arithmetic, barriers, bits, converting, copies, loads, matrices, moves, votes
+from . import arithmetic, barriers, bits, converting, copies, loads, matrices, moves, video, votes
 from .text import PtxError, read_ptx
 from .writer import NS, Writer
 
 # Each fills the table of families.
-ROOMS = (arithmetic, barriers, bits, converting, copies, loads, matrices, moves, votes)
+ROOMS = (arithmetic, barriers, bits, converting, copies, loads, matrices, moves, video, votes)
 # The unsigned type of a register by its constraint.
 SIZES = {"h": "u16", "r": "u32", "l": "u64", "q": "b128", "f": "u32", "d": "u64", "n": "u64", "b": "u16"}
 # A constraint, and the expression: here anything that stands for it.

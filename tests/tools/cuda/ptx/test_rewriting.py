@@ -42,6 +42,15 @@ def test_what_no_kernel_comes_to_is_an_error_when_it_runs(tmp_path):
     assert len(problems) == 1 and problems[0].line == 1
 
 
+def test_a_method_that_a_macro_decides_about_is_an_error_when_it_runs(tmp_path):
+    """Whose copy() a kernel calls is not known, and the compiler may leave this one out."""
+    own = f"struct S {{ __device__ static void copy() {{ {HOPPER} }} }};"
+    kernel = "\n__global__ void k() { T::copy(); }"
+    text, problems = rewritten(tmp_path, f"#ifdef SETTING\n{own}\n#endif{kernel}")
+    assert not problems and f'::cuda_host::refuse("x.cu:2: {WHY};' in text
+    assert len(rewritten(tmp_path, own + kernel)[1]) == 1
+
+
 def test_lines_stay(tmp_path):
     body = 'asm("add.u32 %0,\\n"\n "%0, 1;"\n : "+r"(x[\n0]));'
     text, _ = rewritten(tmp_path, f"__global__ void k(int* x) {{ {body}\nint y; }}\n")

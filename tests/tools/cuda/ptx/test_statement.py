@@ -33,6 +33,8 @@ def test_what_macros_make():
     assert statement('asm("mma." SHAPE ";" : "=r"(x));')[0] is None
     with pytest.raises(PtxError, match="an operand without brackets"):
         statement('asm("x;" : OUTPUTS : "r"(x));')
+    with pytest.raises(PtxError, match="an operand of a macro"):
+        statement('asm("x;" : "=r"(x) : POINTER(p));')
 
 
 def test_literals():

@@ -20,6 +20,10 @@ fence.acq_rel.gpu;
 red.release.gpu.global.add.s32 [%0], %1;
 mov.u32 %0, %%globaltimer_lo;
 createpolicy.fractional.L2::evict_first.b64 %0, 1.0;
+vshl.u32.u32.u32.clamp.add %0, %1, 4, %2;
+vabsdiff4.u32.u32.u32.add %0, %1, %2, %3;
+wmma.load.a.sync.aligned.row.m16n16k16.shared.bf16 {%0, %1, %2, %3}, [%4];
+wmma.store.d.sync.aligned.col.m8n8k4.global.f64 [%0], {%1, %2}, 8;
 """.strip().splitlines()
 PARTS = "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3}"
 REFUSED = {
@@ -37,6 +41,16 @@ REFUSED = {
     "ld.v2.u32 {%0, %1, %2}, [%3];": "the instruction ld.v2.u32: its operands",
     "cvt.s32.f32 %0, %1;": "the instruction cvt.s32.f32: without a rounding to an integer",
     "exit;": "the instruction exit",
+    "vadd.u32.u32 %0, %1, %2;": "its types",
+    "vshl.u32.u32.s32.clamp %0, %1, %2;": "its types",
+    "vshl.u32.u32.u32 %0, %1, %2;": "without .clamp or .wrap",
+    "vadd4.u32.u32.u32.min %0, %1, %2, %3;": ".min",
+    "wmma.load.a.sync.aligned.row.m16n16k8.f16 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8];": "its shape",
+    "wmma.load.a.sync.aligned.row.m16n16k16.bf16 {%0, %1}, [%2];": "its operands",
+    "wmma.load.a.sync.aligned.row.m8n8k32.s4 {%0}, [%1];": "its shape",
+    "wmma.store.c.sync.aligned.row.m16n16k16.f32 [%0], %1;": ".store",
+    "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f16.bf16.f32 %0, %1, %2, %3;": "its types",
+    "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 %0, %1, %2, %3, %4, 0;": "its operands",
     # Hopper and Blackwell.
     "wgmma.fence.sync.aligned;": "the instruction wgmma.fence.sync.aligned",
     "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];": (

@@ -15,6 +15,7 @@ struct Bound {
   size_t count;                     // of the parameters; kOfSchema: those of the operator's schema
   std::shared_ptr<size_t> results;  // how many the schema has, for a function that is boxed by hand
   std::function<Value(Values&)> run;
+  const char* types = "";     // as a compiler writes those of the parameters: [with A = {at::Tensor, double}]
   std::vector<bool> objects;  // is a parameter py::object or the like, which gets Python's own object?
   bool on_cpu = false;  // an operator's implementation for the processor, which sees tensors of the processor
 };
@@ -103,10 +104,14 @@ Value call_with(const F& f, Values& given, std::index_sequence<I...>) {
     return aten::of(f(passed<A>(std::get<I>(kept))...));
   }
 }
+template <typename... A>
+const char* types_of() {
+  return __PRETTY_FUNCTION__;
+}
 template <typename R, typename... A, typename F>
 Bound bound_as(const char* name, const F& f) {
   Bound made;
-  made.name = name, made.count = sizeof...(A);
+  made.name = name, made.count = sizeof...(A), made.types = types_of<A...>();
   if constexpr ((std::is_base_of<pybind11::object, std::decay_t<A>>::value || ...))
     made.objects = {std::is_base_of<pybind11::object, std::decay_t<A>>::value...};
   made.run = [f](Values& given) { return call_with<R, A...>(f, given, std::index_sequence_for<A...>()); };

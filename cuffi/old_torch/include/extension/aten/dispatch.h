@@ -20,20 +20,26 @@ struct OfType;
 AT_FORALL_TYPES(AT_OF)
 AT_FORALL_FURTHER_TYPES(AT_OF)
 #undef AT_OF
+// Without the program's own types, which no macro can list.
+[[noreturn]] __attribute__((cold, noinline)) inline void not_dispatched(const char* name, ScalarType type,
+                                                                        const char* file, int line) {
+  throw c10::Error(str("\"", name, "\" not implemented for '", c10::toString(type),
+                       "': convert the tensor, such as x.float(), or add the dtype to the AT_DISPATCH at ",
+                       file, ":", line),
+                   c10::kNotImplementedError);
+}
 }  // namespace detail
 }  // namespace at
 
 #define AT_DISPATCH_CASE(number, ...) AT_PRIVATE_CASE(scalar_t, number, __VA_ARGS__)
-#define AT_DISPATCH_SWITCH(TYPE, NAME, ...)                                                    \
-  [&] {                                                                                        \
-    const ::c10::ScalarType at_type = ::at::detail::scalar_type(TYPE);                         \
-    switch (at_type) {                                                                         \
-      __VA_ARGS__                                                                              \
-      default:                                                                                 \
-        throw ::c10::Error(                                                                    \
-            ::c10::str("\"", NAME, "\" not implemented for '", ::c10::toString(at_type), "'"), \
-            ::c10::kNotImplementedError);                                                      \
-    }                                                                                          \
+#define AT_DISPATCH_SWITCH(TYPE, NAME, ...)                              \
+  [&] {                                                                  \
+    const ::c10::ScalarType at_type = ::at::detail::scalar_type(TYPE);   \
+    switch (at_type) {                                                   \
+      __VA_ARGS__                                                        \
+      default:                                                           \
+        ::at::detail::not_dispatched(NAME, at_type, __FILE__, __LINE__); \
+    }                                                                    \
   }()
 #define AT_C(name, ...) AT_PRIVATE_CASE(scalar_t, ::c10::ScalarType::name, __VA_ARGS__)
 #define AT_CASES_FLOATING(...) AT_C(Double, __VA_ARGS__) AT_C(Float, __VA_ARGS__)

@@ -40,11 +40,14 @@ struct TensorIndex {
 class Tensor {
   aten::Handle handle_;
 
-  // torch's error for a wrong dtype, as data_ptr<T>() has it.
+  // torch's error for a wrong dtype, as data_ptr<T>() has it, and which tensor it is.
   void check_dtype(ScalarType wanted, bool fits) const {
     if (!fits)
-      throw Error(
-          str("expected scalar type ", c10::toString(wanted), " but found ", c10::toString(scalar_type())));
+      throw Error(str("expected scalar type ", c10::toString(wanted), " but found ",
+                      c10::toString(scalar_type()), ": the C++ code asks a tensor of shape ",
+                      IntArrayRef(handle_->sizes, handle_->axes), " for data of ", c10::toString(wanted),
+                      ": pass it as .to(", c10::in_python(wanted), "), or let the code ask for ",
+                      c10::toString(scalar_type())));
   }
   void check_dims(size_t n) const {
     if (handle_->axes != n)

@@ -177,6 +177,14 @@ inline const char* toString(ScalarType type) {
       return "Undefined";
   }
 }
+// The dtype's name in Python. torch.double, torch.long and the like are names of dtypes, too.
+inline std::string in_python(ScalarType type) {
+  if (type == ScalarType::Byte) return "torch.uint8";
+  if (type == ScalarType::Char) return "torch.int8";
+  std::string name = toString(type);
+  for (char& letter : name) letter = static_cast<char>(tolower(letter));
+  return "torch." + name;
+}
 inline size_t elementSize(ScalarType type) {
   switch (type) {
 #define AT_SIZE(type, name, number) \
