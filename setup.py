@@ -155,7 +155,7 @@ atexit.register(shutil.rmtree, MADE, ignore_errors=True)
 setup(
     version=VERSION,
     install_requires=required(),
-    extras_require={name: lines_of(file_of(name)) for name in ("data", "onnx", "pycaffe")},
+    extras_require={name: lines_of(file_of(name)) for name in ("data", "onnx", "prove", "pycaffe")},
     entry_points={"console_scripts": ["cuffi = cuffi.commands.main:main"]} if EDITABLE else {},
     distclass=Binary,
     cmdclass={"build_py": Build},

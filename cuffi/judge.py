@@ -19,13 +19,14 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import importlib.util
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -253,6 +254,9 @@ def parser() -> Parser:
     made.add_argument("files", nargs="*", metavar="file.cu")
     made.add_argument("--reference", metavar="ref.py", help="what must come out")
     made.add_argument("--promises", metavar="FILE", help="JSON with what is promised of kernels' arguments")
+    made.add_argument(
+        "--prove", action="store_true", help="of what is not wrong, prove it for every size (z3)"
+    )
     made.add_argument("--json", action="store_true", help="print one JSON object")
     made.add_argument("--lines", action="store_true", help="print file:line:column: error: ..., for editors")
     made.add_argument("--sarif", metavar="FILE", help="write the findings as SARIF 2.1.0, too")
@@ -301,8 +305,18 @@ def _usage(given: argparse.Namespace) -> str:
             return f"{given.promises}: {error}"
     if not given.files:
         return "name a .cu or a .py file"
+    if given.prove and (wrong := _unfit_to_prove(given)):
+        return wrong
     if not given.jobs and len(given.files) > 1 and any(file.endswith(".py") for file in given.files):
         return "a .py file is judged alone"
+    return ""
+
+
+def _unfit_to_prove(given: argparse.Namespace) -> str:
+    if given.jobs or any(file.endswith(".py") for file in given.files):
+        return "--prove reads .cu files, without --jobs"
+    if importlib.util.find_spec("z3") is None:
+        return "--prove asks z3, which is not installed: pip install 'cuffi[prove]', or z3-solver"
     return ""
 
 
@@ -316,7 +330,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2 if end.code else 0
     limits = Limits(given.seconds, given.megabytes, building=min(Limits.building, 5 * given.seconds))
     options = [*(f"-D{word}" for word in given.D), *(f"-I{Path(word).resolve()}" for word in given.I)]
-    if given.resident:
+    if given.resident and not given.prove:
         return resident(limits, options, given.blocks)
     if wrong := _usage(given):
         print(f"cuffi judge: {wrong}", file=sys.stderr)
@@ -324,7 +338,16 @@ def main(arguments: list[str] | None = None) -> int:
     if given.jobs:
         return many(given, words[at + 1 :], options)
     promises = json.loads(Path(given.promises).read_text()) if given.promises else None
-    said = judge(given.files, words[at + 1 :], limits, options, given.blocks, given.reference, promises)
+
+    def judged(promises: Mapping | None) -> dict:
+        own = words[at + 1 :]
+        return judge(given.files, own, limits, options, given.blocks, given.reference, promises)
+
+    said = judged(promises)
+    if given.prove:
+        from .proving.judged import with_proofs
+
+        said = with_proofs(said, given.files, options, promises, judged)
     print(json.dumps(said, indent=1) if given.json else lines(said) if given.lines else shown(said))
     if given.annotate and said["findings"]:
         print(for_github(said))

@@ -10,6 +10,7 @@ In Python: `Training("solver.prototxt", net).run()`, or `caffe_solver` for a loo
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from pathlib import Path
@@ -35,10 +36,8 @@ __all__ = [
 ENDINGS = {".caffemodel": "--weights", ".h5": "--weights", ".solverstate": "--snapshot"}
 
 
-def main(arguments: list[str] | None = None, name: str = f"python -m {__package__}.train") -> int:
-    """The command. Returns its exit status: 0, or 1 for an error that is printed."""
-    import torch
-
+def _given(arguments: list[str] | None, name: str) -> argparse.Namespace:
+    """The arguments. SystemExit if one is wrong."""
     parser = Parser(prog=name, description="Train a Caffe net by its solver file.", endings=ENDINGS)
     parser.add_argument("solver", nargs="?", help="solver.prototxt")
     parser.add_argument("--solver", "-solver", dest="named", help="the same, as `caffe train` takes it")
@@ -68,6 +67,14 @@ def main(arguments: list[str] | None = None, name: str = f"python -m {__package_
         parser.exit(2, f"{name}: -gpu: expected the number of one GPU, got {given.gpu!r}. {several}\n")
     if given.gpu is not None:
         given.device = given.device or f"cuda:{given.gpu}"
+    return given
+
+
+def main(arguments: list[str] | None = None, name: str = f"python -m {__package__}.train") -> int:
+    """The command. Returns its exit status: 0, or 1 for an error that is printed."""
+    import torch
+
+    given = _given(arguments, name)
     if not given.solver:
         print("train: which solver file? make train SOLVER=solver.prototxt", file=sys.stderr)
         return 2

@@ -28,7 +28,7 @@ ROOMS = {
         "cuffi/runtime/", "cuffi/loading/", "cuffi/backends.py", "cuffi/command_line.py", "cuffi/edge.py",
         "cuffi/folders.py", "cuffi/packages.py", "tools/", "build_ffi.py", "src/", "include/", "layers/",
     ),
-    "judge": ("cuffi/judging/", "cuffi/judge.py", "cuffi/run.py"),
+    "judge": ("cuffi/judging/", "cuffi/proving/", "cuffi/judge.py", "cuffi/run.py"),
     "top": ("cuffi/",),
     "lab": ("lab/",),
 }  # fmt: skip

@@ -11,7 +11,7 @@ from .arrays import array_of, kernel_text, shared_by
 from .limits import OWN, Ran
 from .rewriters import LaneRead, Mistake, OfHost, Race, parse
 
-# From the gravest. The last five are no mistakes of the program.
+# From the gravest. The last six are no mistakes of the program.
 CLASSES = [
     *(
         "bounds",
@@ -27,9 +27,9 @@ CLASSES = [
     ),
     *("host-pointer", "early-read"),
     *("different-result", "not-the-kernel", "wrong-status", "crash", "hang", "launch"),
-    *("refused", "not-built", "no-kernel", "incomplete", "sampled"),
+    *("refused", "not-built", "no-kernel", "incomplete", "sampled", "not-proved"),
 ]
-NO_VERDICT = {"refused", "not-built", "no-kernel", "incomplete", "sampled", "hang"}
+NO_VERDICT = {"refused", "not-built", "no-kernel", "incomplete", "sampled", "hang", "not-proved"}
 # What C++ prints of an exception that nobody takes.
 THROWN = re.compile(r"^ *what\(\): *(\S.*)$", re.M)
 # What the errors' text says, in the order in which it is looked for.

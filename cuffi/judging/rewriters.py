@@ -11,9 +11,14 @@ sys.path.insert(0, str(toolkit.root()))  # before a folder of yours that is call
 
 from tools.cases.races import LaneRead, Mistake, OfHost, Race, parse
 from tools.cuda.analysis import Unit
+from tools.cuda.body import Body, declarators, walk
+from tools.cuda.launches import parse as parse_code
 from tools.cuda.names import BLOCK, THREAD
+from tools.cuda.outline import Function
 from tools.cuda.rewrite import rewrite_unit
+from tools.cuda.source import Source
 from tools.cuda.to_host import HostRewriter
+from tools.cuda.tokens import LOOP
 from tools.cuda.undecided import decided
 from tools.files import read
 from tools.package_module import package_module
@@ -22,16 +27,23 @@ cxx = package_module("base/compiler").cxx  # without cuffi.base, which imports t
 
 __all__ = [
     "BLOCK",
+    "LOOP",
     "THREAD",
+    "Body",
+    "Function",
     "HostRewriter",
     "LaneRead",
     "Mistake",
     "OfHost",
     "Race",
+    "Source",
     "Unit",
     "cxx",
     "decided",
+    "declarators",
     "parse",
+    "parse_code",
     "read",
     "rewrite_unit",
+    "walk",
 ]

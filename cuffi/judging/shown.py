@@ -19,9 +19,24 @@ def shown(said: dict) -> str:
     lines = [f"{said['files'][0] if said['files'] else '?'}: {said['verdict']}{allowed}"]
     lines += [f"  {one['kind']}: {one['text']}" + _at(one) + _remedy(one) for one in said["findings"]]
     lines += [f"  not run: {why}" for why in said["not_run"]]
+    lines += [_proof(one) for one in said.get("proofs", []) if one["verdict"] == "proved"]
     ran = ", ".join(said["ran"]) or "no kernel"
     text = "\n".join([*lines, f"  ran: {ran}; {said['seconds']} s"])
     return re.sub(rf"(?<![\w./-]){re.escape(str(Path.cwd()))}/", "", text)
+
+
+def _proof(one: dict) -> str:
+    """What is proved of a kernel, and what of that is assumed."""
+    names = {"race": "race", "barrier": "divergent barrier"}
+    what = [names[word] for word in names if word in one["asked"]]
+    arrays = [word.removeprefix("bounds of ") for word in one["asked"] if word.startswith("bounds of ")]
+    what += [f"access outside of {', '.join(arrays)}"] if arrays else []
+    where = f", if {' and '.join(one['requires'])}" if one["requires"] else ""
+    lines = [
+        f"  proved: kernel {one['kernel']}: no {', no '.join(what)}, for all numbers, blocks and grids{where}"
+    ]
+    lines += [f"    assumed: {'; '.join(one['assumed'])}"]
+    return "\n".join([*lines, *(f"    not asked: {why}" for why in one["not_asked"])])
 
 
 def _at(one: dict) -> str:

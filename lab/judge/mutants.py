@@ -1,8 +1,8 @@
-"""Does the judge tell a mistake in a right kernel? Ten kinds of them, in the programs of the folder right, and others in
+"""Does the judge tell a mistake in a right kernel? Ten kinds of them, in the programs of the folder right, and six in
 those of the folder tensor: kernels by cp.async, ldmatrix, mma.sync, wmma and mbarrier.
 
     python -m lab.judge.mutants --number 200 --seed 1 --jobs 2
-    python -m lab.judge.mutants --folder tensor --wanted 95
+    python -m lab.judge.mutants --folder tensor --number 200 --wanted 95
     python -m lab.judge.mutants --only "no atomic" --show       each mistake with what is told of it
 
 Each program must be judged as right, and what it prints is the reference of its mutants. A mutant counts as told if the

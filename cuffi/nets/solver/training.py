@@ -149,8 +149,7 @@ class Training:
     def run(self) -> None:
         """Train up to max_iter, with the file's tests and snapshots."""
         s = self.s
-        if self._batches is None and self.iteration < s.max_iter:
-            self._batches = self._begun()  # a file that is missing is told first
+        self._begin()  # a file that is missing is told first
         self.log(f"Solving {self.net.net_name}")
         self.log(f"Learning Rate Policy: {s.lr_policy}")
         self.step(s.max_iter - self.iteration)
@@ -217,8 +216,7 @@ class Training:
         self.optimizer.zero_grad()
         total = torch.zeros((), device=self.device)
         for _ in range(self.s.iter_size):
-            batch = self._next_batch()
-            if batch is None:
+            if (batch := self._next_batch()) is None:
                 raise CaffeValueError(f"{self.net.path}: the data ended at iteration {self.iteration}")
             loss = self._loss(batch)
             if loss.requires_grad:
@@ -226,13 +224,12 @@ class Training:
             total += loss.detach() / self.s.iter_size
         return total
 
-    def _begun(self) -> Iterator[dict[str, Tensor]]:
-        return self.data(self.iteration * self.s.iter_size)
+    def _begin(self) -> Iterator[dict[str, Tensor]]:
+        self._batches = self._batches or self.data(self.iteration * self.s.iter_size)
+        return self._batches
 
     def _next_batch(self) -> dict[str, Tensor] | None:
-        if self._batches is None:
-            self._batches = self._begun()
-        return next(self._batches, None)
+        return next(self._begin(), None)
 
     def _loss(self, batch: dict[str, Tensor]) -> Tensor:
         with torch.autocast(self.device.type, self.amp or torch.bfloat16, enabled=self.amp is not None):

@@ -160,19 +160,6 @@ def test_several_shapes_that_are_to_be_typed():
     assert "Together" not in net.as_typed("a: shapes={'x': (...)}\nc: shapes={'x': (...)}")
 
 
-@pytest.mark.parametrize(
-    ("called_as", "wanted"),
-    [
-        ("cuffi net", ["--shapes x=1,3,...", "--ignore p.strange", "--python-path '/a folder'"]),
-        ("", ["SHAPES=x=1,3,...", "IGNORE=p.strange", "PYTHON_PATH='/a folder'"]),
-    ],
-)
-def test_settings_are_named_as_the_command_that_was_typed_takes_them(called_as, wanted, monkeypatch):
-    monkeypatch.setenv("CALLED_AS", called_as)
-    said = "shapes={'x': (...)} ignore=('p.strange',) python_path=['/a folder']"
-    assert net.as_typed(said) == " ".join(wanted)
-
-
 def test_numbers_that_nobody_gave_are_the_same_each_time(asked, monkeypatch):
     drawn = []
     monkeypatch.setattr(net, "show", lambda *_: drawn.append(torch.rand(3).tolist()) or 0)

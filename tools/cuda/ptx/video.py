@@ -49,7 +49,8 @@ def _lanes(root: str, count: int):
         none_left(words)
         expect(ops, 4)
         to, a, b = (NS + kind[0] + str(32 // count) for kind in kinds)
-        call = f"{NS}video_lanes<{to}, {a}, {b}>({NS}k{root.capitalize()}, {saturates}, {adds}, {w.gets(ops[1:], 'u32')})"
+        how = f"{NS}k{root.capitalize()}, {saturates}, {adds}"
+        call = f"{NS}video_lanes<{to}, {a}, {b}>({how}, {w.gets(ops[1:], 'u32')})"
         return w.set(ops[0], call)
 
     return write
