@@ -75,7 +75,12 @@ class Recipe:
     def key(self) -> str:
         """The digest of everything that decides the content of the libraries."""
         what = [str(self.layer), self.kernels and self.kernels.identity()]
-        return key_of(what, self.settings, self.backends, self.files)
+        return key_of(what, self.settings, self.backends, self.files, self.digest)
+
+    @functools.cached_property
+    def digest(self) -> bytes:
+        """The toolkit's."""
+        return toolkit.digest()
 
     def is_built(self) -> bool:
         """Does the cache have it?"""
@@ -117,7 +122,7 @@ class Recipe:
         try:
             own = {"LAYERS_DIR": str(folder.parent), "LAYERS": self.name}
             own |= {"BUILD": str(entry.for_make(entry.build)), "PYTHON": sys.executable}
-            own |= {"BACKENDS": " ".join(self.backends), "CORE": core_in(entry.cache)}
+            own |= {"BACKENDS": " ".join(self.backends), "CORE": core_in(entry.cache, self.digest)}
             self._make(folder, own, progress, lock)
         except CaffeBuildError as error:
             raise CaffeBuildError(
@@ -138,9 +143,9 @@ class Recipe:
         raise CaffeBuildError(outputs[0] + last)
 
 
-def core_in(place: Path) -> str:
-    """The folder of the toolkit's own objects, which all entries of a cache share."""
-    core = private.make_private(place / f"core-{toolkit.digest().hex()[:16]}")
+def core_in(place: Path, digest: bytes = b"") -> str:
+    """The folder of the toolkit's own objects, which all entries of a cache share. `digest`: the toolkit's."""
+    core = private.make_private(place / f"core-{(digest or toolkit.digest()).hex()[:16]}")
     sweep.mark(core)
     return str(cache.for_make(place) / core.name)
 
@@ -155,9 +160,11 @@ def check_name(who: str, name) -> str:
     return name
 
 
-def key_of(what, settings: dict[str, str], backends: tuple[str, ...], files: Mapping[Any, bytes]) -> str:
-    """The key of a build: its kind (`what`), settings and files, the toolkit and the compilers."""
-    total = hashlib.sha256(toolkit.digest())
+def key_of(
+    what, settings: dict[str, str], backends: tuple[str, ...], files: Mapping[Any, bytes], digest: bytes = b""
+) -> str:
+    """The key of a build: its kind (`what`), settings and files, the toolkit (its `digest`) and the compilers."""
+    total = hashlib.sha256(digest or toolkit.digest())
     words = [word for backend in BACKENDS.values() for word in settings[backend.compiler].split()[:1]]
     native = toolkit.processor() if settings["HOST_ARCH"] == "native" else ""
     made_by = [settings, backends, [toolkit.identity(word) for word in words], native, toolkit.writers()]

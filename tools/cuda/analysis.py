@@ -10,6 +10,7 @@ If in doubt, the result is the safe one.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -161,6 +162,16 @@ class Unit:
             return set()
         declared = [text for source in self.sources for text in EXTERN_CONSTANT.findall(source.text)]
         return {word for text in declared for word in re.findall(r"\w+", text)}
+
+    @functools.cached_property
+    def own_types(self) -> set[str]:
+        """The names behind `struct`, `class` and `using`."""
+        return {
+            name.text
+            for source in self.sources
+            for word, name in itertools.pairwise(source.lexed.tokens)
+            if word.text in ("struct", "class", "using")
+        }
 
     @functools.cached_property
     def plain_macros(self) -> Macros:
