@@ -488,7 +488,11 @@ CAFFE_HOST_THROUGH To gpu_pointer(From&& x) {
   constexpr size_t own = std::is_function<Seen>::value ? 1 : AlignmentOf<Seen>::value;
   constexpr size_t alignment = own < 16 ? own : 16;  // no access of a GPU is larger
   if constexpr (alignment <= AlignmentOf<Memory>::value && !std::is_integral<std::decay_t<From>>::value) {
-    return (To)x;
+    // Not (To)x: of a class that converts to Seen this would be a reference to a copy.
+    if constexpr (is_reference)
+      return *(std::remove_reference_t<To>*)__builtin_addressof(x);
+    else
+      return (To)x;
   } else if constexpr (is_reference) {
     return *gpu_pointer<Seen*>(&x);
   } else {

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from cuffi import CaffeRuntimeError, CaffeValueError, load_inline
+from cuffi import CaffeRuntimeError, CaffeValueError, load_inline, run
 
 ONE_BLOCK = {"grid_x": 1, "grid_y": 1, "grid_z": 1, "block_x": 32, "block_y": 1, "block_z": 1}
 # Each kernel reads element `at + 4 * i`, by memory that must be aligned as a larger type is.
@@ -115,3 +115,15 @@ def test_static_shared_memory(cache, variables, fits):
     else:
         with pytest.raises(CaffeRuntimeError, match=r"much\.cu:3.*more than 48 KiB of static shared memory"):
             load_inline("much", text, backends="host")
+
+
+def test_the_bits_of_a_class_that_is_also_a_number(tmp_path, capfd):
+    """A half converts to an integer, and a reference to its bits is none to that integer."""
+    (tmp_path / "x.cu").write_text(
+        "#include <cuda_fp16.h>\n#include <stdio.h>\n"
+        "__device__ unsigned short bits(const half& x) { return reinterpret_cast<const unsigned short&>(x); }\n"
+        "__global__ void k(float f, int* out) { out[0] = bits(__float2half(f)); }\n"
+        "int main() { int* x; cudaMallocManaged(&x, 4); k<<<1, 1>>>(1.5f, x); cudaDeviceSynchronize();"
+        ' printf("%x\\n", x[0]); }\n'
+    )
+    assert run.main([str(tmp_path / "x.cu")]) == 0 and capfd.readouterr().out == "3e00\n"
