@@ -42,7 +42,7 @@ V          ?=
 SETTINGS  := PYTHON CXX NVCC CUDA_HOME ARCH HOST_ARCH LAYERS_DIR LAYERS BACKENDS BUILD CORE SANITIZE LIMIT V
 # Arguments of single targets (make help says which). They are read only from the command line.
 ARGUMENTS := INSTALL LAYER FROM
-TARGETS   := all libraries inline test bench new loops sanitize lint clean help
+TARGETS   := all libraries test bench new loops sanitize lint clean help
 
 # The wings' own targets and arguments. An installed package is around this folder. override: the user's values of these
 # two are not expanded.
@@ -64,7 +64,7 @@ export PYTHON_NAMED := $(if $(filter file,$(origin PYTHON)),,1)
 export CALLED_IN := $(value PWD)
 # PYTHONSAFEPATH would hide the tools in this folder from Python.
 unexport PYTHONSAFEPATH
-.PHONY: $(TARGETS)
+.PHONY: $(TARGETS) inline
 .DEFAULT_GOAL := all
 
 all:  ## build every layer for every backend, run each once, print a table

@@ -29,7 +29,7 @@ ALONE = ("-n", "--numprocesses", "--dist", "--pdb", "--trace", "-s", "--capture=
 ASKED_FOR = re.compile(r"(^| )(-n|--numprocesses)[ =]?(?!0\b)\w")  # workers, by pytest's own option
 
 # What the toolkit's tests are: those of what it has, which is no folder of the package.
-TOOLKIT = ("include", "judging", "layers", "loading", "runtime", "src", "tools")
+TOOLKIT = ("include", "judging", "layers", "loading", "proving", "runtime", "src", "tools")
 # Options whose value is the next word.
 VALUED = (
     "-k",

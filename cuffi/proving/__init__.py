@@ -7,6 +7,7 @@
     arithmetic.py   C++'s operations on whole numbers
     thread.py       the generic thread: variables, conditions, accesses, barriers
     places.py       where values are; expressions.py, calls.py, statements.py and loops.py run the text
+    groups.py       cooperative groups: the block and tiles
     questions.py    races, bounds, barriers
     proof.py        a file's kernels, with what was assumed
 

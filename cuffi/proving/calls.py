@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import z3
 
+from .groups import NAMESPACES, WORDS, Groups
 from .reading import Code
 from .thread import BLOCK, Frame, is_followed
-from .types import INT, UNSIGNED, Integer, NotFollowed, PointerTo, Real, Type
-from .values import Number, Opaque, Pointer, Value, Variable
+from .types import INT, NAMES, UNSIGNED, Integer, NotFollowed, PointerTo, Real, Type
+from .values import Group, Number, Opaque, Pointer, Value, Variable, is_plain
 
 if TYPE_CHECKING:
     from .expressions import Expressions
@@ -52,6 +53,7 @@ STORES = {"__stcs", "__stcg", "__stwb", "__stwt"}
 class Calls:
     def __init__(self, expressions: Expressions):
         self.its, self.thread = expressions, expressions.thread
+        self.groups = Groups(expressions)
         self.run_body: Callable = lambda node: None  # of a function: statements.py
         self.has_shuffles = False
         self.added: list[tuple] = []  # what atomicAdd gave back: number, array, offset, amount
@@ -59,12 +61,19 @@ class Calls:
     def value(self, node) -> Value:
         its = self.its
         function = its.field(node, "function")
-        name, words = self._name(function, node)
         arguments = [one for one in its.field(node, "arguments").named_children if one.type != "comment"]
+        if function.type == "field_expression":
+            group = its.value(its.field(function, "argument"))
+            name, _ = self._name(its.field(function, "field"), node)
+            if isinstance(group, Group):
+                return self.groups.value(group, name, arguments, node)
+        name, words = self._name(function, node)
         if name in its.text.functions:
             return self._inlined(its.text.functions[name], words, arguments, node)
         if name in CASTS:
             return its.converted(its.value(arguments[0]), its.type(",".join(words), node), node)
+        if (group := self.groups.made(name, words, arguments, node)) is not None:
+            return group
         if name in BARRIERS:
             for one in arguments:
                 its.value(one)
@@ -81,13 +90,13 @@ class Calls:
         its = self.its
         if function.type == "qualified_identifier":
             scope = function.child_by_field_name("scope")
-            if scope is not None and its.of(scope) not in ("std", "cuda"):
+            if scope is not None and its.of(scope) not in ("std", "cuda", *NAMESPACES):
                 raise NotFollowed(f"{its.of(node)[:40]}: this function is not followed", node)
             function = its.field(function, "name")
         if function.type == "template_function":
             given = its.field(function, "arguments").named_children
             return its.of(its.field(function, "name")), [its.of(one) for one in given]
-        if function.type not in ("identifier", "primitive_type", "sized_type_specifier"):
+        if function.type not in ("identifier", "field_identifier", "primitive_type", "sized_type_specifier"):
             raise NotFollowed(f"{its.of(node)[:40]}: this function is not followed", node)
         return its.of(function), []
 
@@ -118,7 +127,7 @@ class Calls:
         if INTEGER.fullmatch(name):
             return self.thread.fresh(INT, "counted")
         if NUMERIC.fullmatch(name):
-            return Opaque()
+            return Opaque(NAMES["double"] if all(is_plain(one) for one in values) else None)
         raise NotFollowed(f"{name}() is not in this file, and is not followed", node)
 
     def _type(self, name: str) -> Type | None:
@@ -248,6 +257,9 @@ class Calls:
                 words = (
                     re.sub(r"\[[^\]]*\]", "*", words) if words.count("[") == 1 and "(" not in words else "?"
                 )
+            if WORDS.fullmatch(words):
+                scope[parameter.name] = Variable(None, self._group(argument))
+                continue
             if "&" in words:
                 saved, its.names = its.names, {**its.names, **types}
                 try:
@@ -267,6 +279,12 @@ class Calls:
             finally:
                 its.names = saved
         return scope
+
+    def _group(self, argument) -> Group:
+        value = self.its.value(argument)
+        if not isinstance(value, Group):
+            raise NotFollowed(f"{self.its.of(argument)[:40]}: this group is not followed", argument)
+        return value
 
     def _with_deduced(self, words: str, value: Value, types: dict, node) -> Type:
         """Of T*, T is what the argument points to."""

@@ -15,12 +15,13 @@ from .types import (
     BOOL,
     INT,
     LONG,
+    NAMES,
     SIZE,
     UNSIGNED,
     Integer,
     NotFollowed,
 )
-from .values import Lost, Number, Opaque, Pointer, Value, Variable, number, truth
+from .values import Lost, Number, Opaque, Pointer, Value, Variable, is_plain, number, truth
 
 WHOLE = re.compile(r"-?(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)([uUlL]*)")
 REAL_NAMES = re.compile(
@@ -85,7 +86,7 @@ class Expressions(Places):
             return self.thread.fresh(INT, "character")
         match = WHOLE.fullmatch(said)
         if not match:
-            return Opaque()
+            return Opaque(NAMES["double"])
         digits, ends = match[1], match[2].lower()
         if said[0] == "-":
             made = self._whole(digits, ends)
@@ -127,7 +128,7 @@ class Expressions(Places):
         if name in NULLS:
             return number(0, INT)
         if REAL_NAMES.fullmatch(name):
-            return Opaque()
+            return Opaque(NAMES["double"])
         raise NotFollowed(f"{name} is not a variable of the kernel, and is not followed", node)
 
     def _comma_expression(self, node) -> Value:
@@ -162,7 +163,8 @@ class Expressions(Places):
             return Number(z3.simplify(z3.Not(self.condition(inner))), BOOL)
         made = self.value(inner)
         if isinstance(made, Opaque):
-            self.refuse_operators(node)
+            if not is_plain(made):
+                self.refuse_operators(node)
             return made
         if not isinstance(made, Number) or sign not in "+-~":
             raise NotFollowed(f"{self.of(node)[:40]} is not followed", node)
@@ -202,7 +204,8 @@ class Expressions(Places):
             yes, no = self.math.into(yes, type), self.math.into(no, type)
         if isinstance(yes, Opaque) or isinstance(no, Opaque):
             other = no if isinstance(yes, Opaque) else yes
-            return Lost("a pointer or another value") if isinstance(other, Pointer | Lost) else Opaque()
+            plain = NAMES["double"] if is_plain(yes) and is_plain(no) else None
+            return Lost("a pointer or another value") if isinstance(other, Pointer | Lost) else Opaque(plain)
         return self.thread.merged(asked, yes, no)
 
     def under(self, asked, run: Callable[[], Value]) -> Value:
@@ -235,9 +238,11 @@ class Expressions(Places):
             return self.math.binary(sign, a, b)
         if isinstance(a, Pointer) or isinstance(b, Pointer):
             return self._of_pointers(sign, a, b, node)
-        self.refuse_operators(node)
+        plain = is_plain(a) and is_plain(b)
+        if not plain:
+            self.refuse_operators(node)
         compared = sign in ("<", ">", "<=", ">=", "==", "!=")
-        return self.thread.fresh(BOOL, "compared") if compared else Opaque()
+        return self.thread.fresh(BOOL, "compared") if compared else Opaque(NAMES["double"] if plain else None)
 
     def refuse_operators(self, node):
         """Of values that are not followed, a file's own operator may do anything."""

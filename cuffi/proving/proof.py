@@ -23,6 +23,8 @@ from .values import Array, Lost, Number, Opaque, Place, Pointer, Variable
 SECONDS = 20.0  # for a kernel's questions
 NO_OVERFLOW = "no whole number overflows, and a grid has less than 2^31 threads along an axis"
 NO_OVERLAP = "arrays do not overlap"
+NAMED = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->)\w+)*")
+CAST = re.compile(r"\([\w\s:]*\*\s*\)|\w+_cast\s*<[^<>]*>|\bthrust\s*::\s*raw_pointer_cast")
 
 
 @dataclass
@@ -221,9 +223,9 @@ class Attempt:
         where = [i for i, one in enumerate(self.code.function.parameters) if "*" in one.type]
         for launch in (one for one in self.text.source.launches if one.kernel == self.code.name):
             given = [
-                re.findall(r"[A-Za-z_]\w*", launch.arguments[i]) for i in where if i < len(launch.arguments)
+                NAMED.search(CAST.sub(" ", launch.arguments[i])) for i in where if i < len(launch.arguments)
             ]
-            first = [words[-1] if words else "" for words in given]
+            first = [match[0] if match else "" for match in given]
             for word in first:
                 shared = [n for n, other in zip(names, first, strict=False) if word and other == word]
                 if len(shared) > 1 and word not in ("nullptr", "NULL"):

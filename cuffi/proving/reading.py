@@ -20,6 +20,8 @@ from ..loading.headers import Project
 from .types import NotFollowed, Type, Void, type_of
 from .values import Place
 
+# What NVIDIA's samples and C have for the host: no name of a kernel's.
+HARMLESS = re.compile(r"<(helper_(cuda|timer|functions|string)|stdarg|ctype|sys/time|unistd)\.h>")
 MARKER = re.compile(r'# (\d+) "([^"]*)".*')
 ARCH = "__CUDA_ARCH__"
 PROMISE = "cuffi_promise_"
@@ -208,8 +210,9 @@ def _unit(file: Path, options: Sequence[str]) -> tuple[Unit, Any, Path]:
         return str(header.relative_to(root)) if header and header.is_relative_to(root) else None
 
     unit = Unit(read(str(file)), str(file), HostRewriter.defined, find, root=str(root))
-    if unit.unread:
-        raise NotFollowed(unit.unread[0].why, Place(unit.unread[0].path, unit.unread[0].line))
+    for one in unit.unread:
+        if not HARMLESS.search(one.why):
+            raise NotFollowed(one.why, Place(one.path, one.line))
     return unit, find, root
 
 

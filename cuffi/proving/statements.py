@@ -8,10 +8,11 @@ import z3
 
 from ..judging.rewriters import declarators
 from .expressions import Expressions
+from .groups import ALIAS, WORDS
 from .loops import Loops
 from .thread import Loop, Thread
 from .types import INT, Integer, NotFollowed, PointerTo, Real
-from .values import Array, Lost, Number, Opaque, Pointer, Value, Variable
+from .values import Array, Group, Lost, Number, Opaque, Pointer, Value, Variable
 
 NO_EFFECT = {"comment", "static_assert_declaration", ";", "empty_statement", "preproc_call"}
 ARRAY = "array_declarator"
@@ -59,6 +60,10 @@ class Statements:
         name, type = self.its.field(node, "name"), self.its.field(node, "type")
         self.its.names[self.its.of(name)] = self.its.type(self.its.of(type), node)
 
+    def _namespace_alias_definition(self, node):
+        if not ALIAS.fullmatch(self.its.of(node).strip()):
+            raise NotFollowed("this namespace is not followed", node)
+
     def _using_declaration(self, node):
         pass
 
@@ -102,6 +107,9 @@ class Statements:
             if made is None:
                 raise NotFollowed(f"{its.of(node)[:40]} is not followed", node)
             self.thread.declare(text, Variable(_type_of_value(made), made))
+            return
+        if isinstance(made, Group) and WORDS.fullmatch(kind):
+            self.thread.declare(text, Variable(None, made))
             return
         type = its.type(kind + "*" * stars, node)
         if isinstance(type, PointerTo) and isinstance(type.to, PointerTo):

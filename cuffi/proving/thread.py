@@ -71,6 +71,7 @@ class Thread:
         self.arrays: dict[str, Array] = {}
         self.index: dict[str, Number] = {}
         self._count = itertools.count(1)
+        self._has_several_axes = False
         for axis in "xyz":
             self._axis(axis)
 
@@ -115,6 +116,9 @@ class Thread:
 
     def several_axes(self):
         """How many threads a block has at most."""
+        if self._has_several_axes:
+            return
+        self._has_several_axes = True
         x, y, z = (self.index[f"blockDim.{axis}"].term for axis in "xyz")
         self.queries.products += [(x, y), (x * y, z)]
         self.queries.fact(x * y * z <= MOST_THREADS)
@@ -172,7 +176,7 @@ class Thread:
             return Pointer(yes.array, offset, yes.type, yes.unit, yes.dims)
         if isinstance(yes, Number) and isinstance(no, Number) and yes.type == no.type:
             return yes if yes.term.eq(no.term) else Number(z3.If(condition, yes.term, no.term), yes.type)
-        if isinstance(yes, Opaque) and isinstance(no, Opaque):
+        if (isinstance(yes, Opaque) and isinstance(no, Opaque)) or yes == no:
             return yes
         lost = next((one for one in (yes, no) if isinstance(one, Lost)), None)
         return lost or Lost("a value of one of several types")

@@ -7,7 +7,7 @@ from typing import Any
 
 import z3
 
-from .types import BOOL, Integer, Type
+from .types import BOOL, NAMES, Integer, Type
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,14 @@ class Lost:
     why: str
 
 
-Value = Number | Opaque | Pointer | Lost
+@dataclass(frozen=True)
+class Group:
+    """Of cooperative groups: the block (size 0), or a tile of so many lanes."""
+
+    size: int = 0
+
+
+Value = Number | Opaque | Pointer | Lost | Group
 
 
 @dataclass(eq=False)
@@ -110,3 +117,10 @@ def truth(value: bool) -> Number:
 
 def is_constant(term) -> bool:
     return z3.is_int_value(term)
+
+
+def is_plain(value: Value) -> bool:
+    """Is it a number of C++'s own, for which no file has an operator?"""
+    return isinstance(value, Number) or (
+        isinstance(value, Opaque) and value.type in (NAMES["float"], NAMES["double"])
+    )

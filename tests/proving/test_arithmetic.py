@@ -7,7 +7,7 @@ import z3
 
 from cuffi.proving.arithmetic import Arithmetic
 from cuffi.proving.queries import Queries
-from cuffi.proving.types import INT, LONG, NAMES, SIZE, UNSIGNED, Integer, common
+from cuffi.proving.types import INT, LONG, SIZE, UNSIGNED, Integer, common
 from cuffi.proving.values import Number
 
 TYPES = [INT, UNSIGNED, SIZE, LONG, Integer("short", 16, True), Integer("unsigned char", 8, False)]
@@ -55,10 +55,10 @@ def test_as_cpp_computes(sign, math):
 
 
 def test_what_does_not_fit_is_unknown(math):
-    for value, type in ((300, "unsigned char"), (-1, "unsigned char"), (40000, "short"), (1 << 40, "int")):
-        made = math.into(Number(z3.IntVal(value), NAMES["long"]), NAMES[type])
+    for value, type in ((300, TYPES[5]), (-1, TYPES[5]), (40000, TYPES[4]), (1 << 40, INT)):
+        made = math.into(Number(z3.IntVal(value), LONG), type)
         assert not z3.is_int_value(z3.simplify(made.term))
-    assert math.into(Number(z3.IntVal(200), INT), NAMES["unsigned char"]).term.as_long() == 200
+    assert math.into(Number(z3.IntVal(200), INT), TYPES[5]).term.as_long() == 200
 
 
 def test_unsigned_numbers_are_modulo(math):

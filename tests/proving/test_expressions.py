@@ -75,3 +75,27 @@ def test_right(head: str, body: str, tmp_path: Path):
 @pytest.mark.parametrize("head, body", WRONG)
 def test_wrong(head: str, body: str, tmp_path: Path):
     assert not proof_of(text_of(head, body), tmp_path).is_proved
+
+
+GROUPS = """#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+// requires: blockDim.x == 256
+__global__ void k(const float* x, float* y) {
+  __shared__ float s[256];
+  cg::thread_block block = cg::this_thread_block();
+  auto tile = cg::tiled_partition<32>(block);
+  int t = block.thread_rank();
+  s[t] = x[t];
+  MEET
+  float v = tile.shfl_down(s[255 - t], 1);
+  cg::sync(block);
+  s[t] = v;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "meet, is_right", [("block.sync();", True), ("tile.sync();", False), ("if (t < 9) block.sync();", False)]
+)
+def test_cooperative_groups(meet, is_right, tmp_path):
+    assert proof_of(GROUPS.replace("MEET", meet), tmp_path).is_proved == is_right

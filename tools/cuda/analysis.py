@@ -10,6 +10,7 @@ If in doubt, the result is the safe one.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -163,6 +164,16 @@ class Unit:
         return {word for text in declared for word in re.findall(r"\w+", text)}
 
     @functools.cached_property
+    def own_types(self) -> set[str]:
+        """The names behind `struct`, `class` and `using`."""
+        return {
+            name.text
+            for source in self.sources
+            for word, name in itertools.pairwise(source.lexed.tokens)
+            if word.text in ("struct", "class", "using")
+        }
+
+    @functools.cached_property
     def plain_macros(self) -> Macros:
         meetings = {BARRIER, *IN_WARPS, *GROUPS, *INDEX}
         return Macros(self.sources, meetings)
@@ -178,6 +189,10 @@ class Unit:
             t.text == name for source in self.sources for t in source.lexed.tokens
         )
 
+    def finds(self, name: str) -> bool:
+        """Is this a header that the caller knows where to find?"""
+        return self._find is not None and self._find(name) is not None
+
     def _unread(self, source: Source) -> Iterator[Reason]:
         """The source's headers that are neither read nor known."""
         read_here = {os.path.normpath(header.path) for header in self.headers.values()}
@@ -185,7 +200,7 @@ class Unit:
 
         def is_read(name: str) -> bool:
             beside = os.path.normpath(os.path.join(folder, name)) in read_here
-            return beside or (self._find is not None and self._find(name) is not None)
+            return beside or self.finds(name)
 
         for directive in source.lexed.directives:
             if directive.word in ("include", "include_next", "import"):

@@ -26,7 +26,6 @@ what it does on a new GPU, if the host can run this (branches.py).
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import sys
@@ -62,6 +61,8 @@ NO_HOST_MEANING = {
     "fetch": "{}: texture of layers, levels or a cube, or a surface; read the memory through a pointer",
 }
 
+# In the place of `texture`, which CUDA 12 removed.
+REFERENCE = "::cuda_host::texture"
 ONLY_ON_A_GPU = "this branch has what only a GPU runs, and there is no #else"
 KERNEL_IN_MACRO = "__global__ inside a macro; write the kernel outside (a template can replace the macro)"
 NOTHING_LEFT = f"on a new GPU (__CUDA_ARCH__ {NEWEST}) this leaves nothing of the kernel"
@@ -84,6 +85,15 @@ COPIES = {
 }
 
 
+def _index_for_editors(file: Rewriter, tokens, at: int):
+    """`extern const dim3 blockDim;` for an editor: cuda_runtime.h declares it."""
+    words = [token.text for token in tokens[at + 1 : at + 5] if token.text != "const"]
+    if words[:1] in (["dim3"], ["uint3"]) and words[1:2] and words[1] in INDEX and words[2:3] == [";"]:
+        last = next(token for token in tokens[at:] if token.text == ";")
+        lines = file.text.count("\n", tokens[at].start, last.start)
+        file.edit(tokens[at].start, last.start, "\n" * lines)
+
+
 class HostRewriter(Rewriter):
     """Rewrites one file for the host compiler."""
 
@@ -93,12 +103,7 @@ class HostRewriter(Rewriter):
         super().__init__(source)
         self.problems += source.problems
         self.declared = unit.extern_constants
-        self.own_texture = any(
-            before.text in ("struct", "class", "using") and token.text == "texture"
-            for source in unit.sources
-            if "texture" in source.text
-            for before, token in itertools.pairwise(source.lexed.tokens)
-        )
+        self.unit = unit
         self._answered: list[tuple[int, int]] = []  # the conditions of guards
         self._late: list[tuple[int, int, str]] = []  # edits that go behind others at their offset
         self.warps: WarpsRewriter | None = None
@@ -141,7 +146,7 @@ class HostRewriter(Rewriter):
             self._macro(unit, macro)
         for condition in source.lexed.conditions:
             self._condition(condition)
-        self._refuse_headers()
+        self._refuse_headers(unit)
         self.edits += self._late
         self.is_over("single words")
 
@@ -154,8 +159,8 @@ class HostRewriter(Rewriter):
             if not any(first <= edit[0] and edit[1] <= last for first, last in answered):
                 self.edit(*edit)
 
-    def _refuse_headers(self):
-        """Refuse headers that only a GPU's code can have."""
+    def _refuse_headers(self, unit: Unit):
+        """Refuse headers that only a GPU's code can have. The project may have its own of such a name."""
         source = self.source
         for directive in source.lexed.directives:
             named = re.search('[<"]([^>"\n]+)', self.text[directive.start : directive.end])
@@ -163,7 +168,8 @@ class HostRewriter(Rewriter):
                 continue
             if source.lexed.is_undecided(directive.start):
                 continue  # g++ says that it has none, if it comes there
-            if not os.path.isfile(os.path.join(os.path.dirname(source.path), named[1])):
+            beside = os.path.isfile(os.path.join(os.path.dirname(source.path), named[1]))
+            if not beside and not unit.finds(named[1]):
                 self.refuse(directive.start, NO_HEADER.format(named[1]))
 
     def _kernel(self, unit: Unit, function: Function, kernel: Kernel):
@@ -335,27 +341,17 @@ class HostRewriter(Rewriter):
             elif word == "void" and after in ("*", "const"):
                 self._cast(tokens, i - 1 - (before == "const"))
             elif word == "extern" and not in_macro:
-                self._declares_index(tokens, i)
+                _index_for_editors(self, tokens, i)
             elif word == "__noinline__" and before != "(":  # not that of an __attribute__
                 self.edit(token.start, token.end, "__attribute__((noinline))")
             elif word == ARCH and not in_macro and not self._in_host_code(token.start):
                 self.edit(token.start, token.end, str(NEWEST))
-            elif word == "texture" and after == "<" and before != "::" and not self.own_texture:
-                self.edit(
-                    token.start, token.end, "::cuda_host::texture"
-                )  # a reference, which CUDA 12 removed
+            elif word == "texture" and after == "<" and before != "::" and word not in self.unit.own_types:
+                self.edit(token.start, token.end, REFERENCE)
             elif TEXTURES.fullmatch(word) and after in ("(", "<") and before not in (".", "->", "::"):
                 self.gpu_only(token, NO_HOST_MEANING["fetch"].format(word))
             elif GPU_ONLY.fullmatch(word) and not any(f.name == word for f in self.source.functions):
                 self.gpu_only(token, NO_HOST_MEANING["gpu"].format(word))
-
-    def _declares_index(self, tokens, at: int):
-        """`extern const dim3 blockDim;` for an editor: cuda_runtime.h declares it."""
-        words = [token.text for token in tokens[at + 1 : at + 5] if token.text != "const"]
-        if words[:1] in (["dim3"], ["uint3"]) and words[1:2] and words[1] in INDEX and words[2:3] == [";"]:
-            last = next(token for token in tokens[at:] if token.text == ";")
-            lines = self.text.count("\n", tokens[at].start, last.start)
-            self.edit(tokens[at].start, last.start, "\n" * lines)
 
     def _macro(self, unit: Unit, macro: Directive):
         """Edit what g++ does not take of a macro, and refuse kernels that are made by one."""

@@ -269,7 +269,7 @@ _IN_A_KERNEL = {
         "deque list map set string unordered_map unordered_set vector"
     ),
     "printf": "cerr cout ofstream to_string",
-    "atomicCAS": "mutex",
+    "an atomic that compares and swaps": "mutex",
     "the launch's own threads": "thread",
 }
 OF_HOST = {name: instead for instead, names in _IN_A_KERNEL.items() for name in names.split()}
