@@ -124,7 +124,7 @@ def test_a_macro_that_writes_to_streams(tmp_path, capfd):
 
 
 def test_a_full_disk(tmp_path, monkeypatch, capfd):
-    def full(*_):
+    def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(run, "program", full)
