@@ -9,6 +9,7 @@ Exit status: the program's own; 2 for usage, 3 if it cannot be built. `python -m
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import subprocess
@@ -47,6 +48,13 @@ def main(arguments: list[str] | None = None) -> int:
             built = program(unbuilt, files, "plain", Path(place), options, linked=flags.for_linker())
         except NotBuilt as error:
             print(*error.lines, sep="\n", file=sys.stderr)
+            return 3
+        except OSError as error:
+            step = "TMPDIR=/a/folder/with/room" if error.errno == errno.ENOSPC else ""
+            print(
+                f"cuffi run: {error.filename or place}: {error.strerror}. {step}".rstrip(" ."),
+                file=sys.stderr,
+            )
             return 3
         sys.stdout.flush()
         status = subprocess.call([str(built), *words[at + 1 :]], env=os.environ)

@@ -1,5 +1,7 @@
 """python -m cuffi.run: a CUDA program on the processor."""
 
+import errno
+
 import pytest
 
 from cuffi import run
@@ -119,3 +121,14 @@ def test_a_macro_that_writes_to_streams(tmp_path, capfd):
     )
     assert run.main([str(main)]) == 0
     assert capfd.readouterr().out == "ff7\n0"
+
+
+def test_a_full_disk(tmp_path, monkeypatch, capfd):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(run, "program", full)
+    (tmp_path / "main.cu").write_text("int main() {}\n")
+    assert run.main([str(tmp_path / "main.cu")]) == 3
+    said = capfd.readouterr().err
+    assert said.endswith(": No space left on device. TMPDIR=/a/folder/with/room\n") and said.count("\n") == 1

@@ -109,12 +109,9 @@ def test_a_closed_terminal_makes_a_snapshot_and_training_goes_on(folder):
 def test_a_source_that_is_missing_is_told_before_anything_is_solved(folder, monkeypatch):
     """With the net's file, the layer and what the source is."""
     monkeypatch.chdir(folder)
-    (folder / "list.txt").unlink()
-    (folder / "net.prototxt").write_text(
-        NET.replace('"loss" }', '"loss" }\n').replace("include { phase: TRAIN }", "")
-    )
     lines = []
     training = Training("solver.prototxt", log=lines.append, test_data=[])
+    (folder / "list.txt").unlink()
     lines.clear()
     with pytest.raises(CaffeValueError) as raised:
         training.run()
