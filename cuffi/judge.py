@@ -129,6 +129,7 @@ def _run(program: Program | Script, outcome: Outcome, limits: Limits, blocks: in
         found = _without_doubles(found + more)
         if program.is_invented:
             found = _invented(program, folder, limits, blocks).certain(found)
+            outcome.not_run = [why for why in outcome.not_run if "a grid of 0 x" not in why]  # of no elements
         found = [program.placed(one) for one in found]
     if not outcome.ran:  # then there is no kernel, either, instead of which torch computes
         found = [one for one in found if one.kind != "not-the-kernel"]

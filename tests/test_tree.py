@@ -115,7 +115,17 @@ TESTED_IN = {
     "tools/new_layer/build_inline.py": "loading/test_load_inline.py",
     **{
         f"tools/cuda/ptx/{room}.py": "include/ptx/test_answers.py"
-        for room in ("arithmetic", "bits", "conversions", "copies", "loads", "matrices", "moves", "warps")
+        for room in (
+            "arithmetic",
+            "bits",
+            "conversions",
+            "copies",
+            "loads",
+            "matrices",
+            "moves",
+            "video",
+            "warps",
+        )
     },
     "tools/cuda/ptx/barriers.py": "include/ptx/test_mbarrier.py",
     "tools/cuda/ptx/writer.py": "tools/cuda/ptx/test_translate.py",

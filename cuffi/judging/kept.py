@@ -53,7 +53,7 @@ def of_a_run() -> tempfile.TemporaryDirectory:
 @contextlib.contextmanager
 def only_one(name: str):
     """One process and thread at a time makes what has this name: the others wait, and find it."""
-    with open(folder() / f"{name}.lock", "w") as file:
+    with os.fdopen(os.open(folder() / f"{name}.lock", os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
         with contextlib.suppress(OSError):  # the file system has no locks
             fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -142,7 +142,8 @@ class Libraries(dict):
         built = self.built()
         if not built:
             raise CaffeRuntimeError(how_to_build(self.name, HOST.name, self.folder / HOST.library))
-        return self[built[-1] if torch.cuda.is_available() else built[0]].signatures
+        on_gpu = len(built) > 1 and torch.cuda.is_available()  # which takes 0.15 s at first
+        return self[built[-1] if on_gpu else built[0]].signatures
 
     def codes(self) -> dict[torch.dtype, int]:
         """The C code of each dtype that a tensor may have: the same in all libraries."""

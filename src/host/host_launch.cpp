@@ -133,11 +133,11 @@ static void refuse(dim3 grid, dim3 block, uint64_t threads) {
   };
   const char* invalid = "invalid configuration argument: ";
   if (!grid.x || !grid.y || !grid.z)
-    say("%sa grid of %u x %u x %u blocks: its %s is 0: give at least 1, such as (n + 255) / 256", invalid,
-        grid.x, grid.y, grid.z, axis_of_0(grid));
+    say("%sa grid of %u x %u x %u blocks: its %s is 0: give at least 1", invalid, grid.x, grid.y, grid.z,
+        axis_of_0(grid));
   else if (!threads)
-    say("%sa block of %u x %u x %u threads: its %s is 0: give at least 1, such as 256 in x", invalid, block.x,
-        block.y, block.z, axis_of_0(block));
+    say("%sa block of %u x %u x %u threads: its %s is 0: give at least 1", invalid, block.x, block.y, block.z,
+        axis_of_0(block));
   else if (threads > kMaxThreadsPerBlock)
     say("%s%llu threads in a block, at most %d", invalid, static_cast<unsigned long long>(threads),
         static_cast<int>(kMaxThreadsPerBlock));

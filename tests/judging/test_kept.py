@@ -72,3 +72,4 @@ def test_one_at_a_time_makes_what_has_a_name(cache):
         for thread in threads:
             thread.join(20)
     assert most == [1] * 5
+    assert {lock.stat().st_mode & 0o777 for lock in (cache / "judge").glob("*.lock")} == {0o600}

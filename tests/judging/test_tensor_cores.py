@@ -3,6 +3,7 @@
 import pytest
 from conftest import ROOT
 
+from cuffi import run
 from cuffi.judge import judge
 
 PROGRAM = (ROOT / "tests" / "fixtures" / "judge" / "product.cu").read_text()
@@ -73,3 +74,9 @@ def test_the_carry_of_one_thread_is_not_anothers():
     """add.cc and addc in two statements: the flag is no variable that threads share."""
     said = judge([ROOT / "tests" / "fixtures" / "judge" / "carry.cu"])
     assert (said["verdict"], said["ran"]) == ("ok", ["add"]), said
+
+
+def test_flash_attention():
+    """By cp.async, ldmatrix with and without .trans, mma.sync and shuffles, against its definition."""
+    program = ROOT / "tests" / "fixtures" / "judge" / "attention.cu"
+    assert run.main([str(program), "--", "1", "128"]) == 0

@@ -29,6 +29,14 @@ def test_kernels_alone_get_launchers():
         module.relu6_kernel(1001, x, y[:1000])
 
 
+def test_the_processor_alone_asks_for_no_gpu(monkeypatch):
+    """To ask starts CUDA, which takes as long as half of the build."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: pytest.fail("asked for a GPU"))
+    module, x, y = load_inline("relu6", RELU6, backends="host"), torch.linspace(-9, 9, 100), torch.empty(100)
+    module.relu6_kernel(100, x, y)
+    assert torch.equal(y, x.clamp(0, 6))
+
+
 def test_a_kernel_of_vectors():
     text = """// Without PYBIND11_MODULE and <torch/extension.h>.
     __global__ void swap(const float4* x, float4* y, int n) {

@@ -6,6 +6,7 @@ import threading
 import pytest
 import torch
 from support import python_with_torch
+from support.processor import division_traps
 
 
 @pytest.fixture
@@ -128,7 +129,9 @@ DEADLY = {
 
 
 @pytest.mark.parametrize("blocks", [1, 2000])
-@pytest.mark.parametrize("what", DEADLY)
+@pytest.mark.parametrize(
+    "what", [pytest.param(w, marks=division_traps if "divided" in w else ()) for w in DEADLY]
+)
 def test_what_would_end_the_process(failures, what, blocks):
     """On the host it is an error, on any thread; and again, with its signal unblocked."""
     number, n, said = DEADLY[what]

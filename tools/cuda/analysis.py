@@ -189,6 +189,10 @@ class Unit:
             t.text == name for source in self.sources for t in source.lexed.tokens
         )
 
+    def finds(self, name: str) -> bool:
+        """Is this a header that the caller knows where to find?"""
+        return self._find is not None and self._find(name) is not None
+
     def _unread(self, source: Source) -> Iterator[Reason]:
         """The source's headers that are neither read nor known."""
         read_here = {os.path.normpath(header.path) for header in self.headers.values()}
@@ -196,7 +200,7 @@ class Unit:
 
         def is_read(name: str) -> bool:
             beside = os.path.normpath(os.path.join(folder, name)) in read_here
-            return beside or (self._find is not None and self._find(name) is not None)
+            return beside or self.finds(name)
 
         for directive in source.lexed.directives:
             if directive.word in ("include", "include_next", "import"):

@@ -149,6 +149,8 @@ class Assignments(Sides):
                 return "&" + found[0]
             if not plain or before in UNARY | {"&&"}:
                 return None
+            if self.names.types.constructors.is_deduced(found[0], tokens, sign):
+                return None
             return found[0] if is_list or self.names.types.may_be_whole(found[0]) else None
         if self.ends_operand(start - 1) or before in ("*", "&", "&&", "::", ".", "->"):
             return None

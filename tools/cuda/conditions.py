@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 # Words that only nvcc defines. A host compiler does not.
 NVCC_WORDS = {"__CUDACC__", "__CUDA_ARCH__", "__NVCC__", "__CUDACC_RTC__", "__CUDA_ARCH_LIST__"}
-# What macros are defined, 0 or 1. For C++ that nobody rewrites:
-IS_DEFINED = {**dict.fromkeys(NVCC_WORDS, 0), "__cplusplus": 1}
+# What macros are defined, 0 or 1. Linux's compilers define __LP64__. For C++ that nobody rewrites:
+NOT_HERE = ("_WIN32", "_WIN64", "_MSC_VER", "__INTELLISENSE__")  # of other systems, and of editors
+OF_SYSTEM = {"__LP64__": 1, **dict.fromkeys(NOT_HERE, 0)}
+IS_DEFINED = {**dict.fromkeys(NVCC_WORDS, 0), "__cplusplus": 1} | OF_SYSTEM
 # For a source that tools/cuda/to_host.py rewrites. branches.py finds which code for nvcc it has.
 HOST_BUILD = IS_DEFINED | {"CAFFE_HOST_BACKEND": 1}
 ARCH = "__CUDA_ARCH__"

@@ -44,12 +44,16 @@ class Body(NamedTuple):
     opening: int
     close: int
 
-    def types(self) -> Iterator[str]:
-        """The words of the class's head, as its bases, and the types that it declares by `using` and `typedef`."""
+    def head(self) -> list[str]:
         tokens, first = self.source.lexed.tokens, self.opening
         while first and tokens[first - 1].text not in (";", "{", "}"):
             first -= 1
-        yield from (token.text for token in tokens[first : self.opening])
+        return [token.text for token in tokens[first : self.opening]]
+
+    def types(self) -> Iterator[str]:
+        """The words of the class's head, as its bases, and the types that it declares by `using` and `typedef`."""
+        tokens = self.source.lexed.tokens
+        yield from self.head()
         for i in range(self.opening, self.close):
             if tokens[i].text == "using":
                 yield tokens[i + 1].text
@@ -123,6 +127,12 @@ class Constructors:
         """May a number become this type by a constructor?"""
         found = class_of(text)
         return found is not None and found.name in self.names
+
+    def is_deduced(self, text: str, tokens: list, at: int) -> bool:
+        """Is this a class template without arguments: `Pair p = f();`? In the class itself it is the class."""
+        bodies = self.bodies.get(text.removeprefix("const ").strip(), [])
+        own = any(body.source.lexed.tokens is tokens and body.opening < at < body.close for body in bodies)
+        return bool(bodies) and not own and all("template" in body.head() for body in bodies)
 
     def of(self, name: str) -> tuple[list, list[str]]:
         """The constructors that a class has by its own or another name, and the arguments that this name gives to its

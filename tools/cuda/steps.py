@@ -80,8 +80,17 @@ class _Steps:
 
     def _used(self, node) -> str:
         """A name of volatile memory in an expression or a statement; "" if it has none."""
-        found = (self.body.of(n) for n in walk(node) if n.type == "identifier")
-        return next((name for name in found if name in self.names), "")
+        found = ((self.body.of(n), n) for n in walk(node) if n.type == "identifier")
+        return next((name for name, n in found if name in self.names and not self._points(name, n)), "")
+
+    def _points(self, name: str, node) -> bool:
+        """Is it a pointer that is set? What it points to is not used, and a block may share it."""
+        above = node.parent
+        return (
+            not self.names[name].address.startswith("&")
+            and above.type == "assignment_expression"
+            and above.child_by_field_name("left") == node
+        )
 
     def _meet(self, node, place: int) -> str:
         return f"::cuda_host::meet_lanes({self.names[self._used(node)].address}, __LINE__, {self._column(place)})"

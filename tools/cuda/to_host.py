@@ -146,7 +146,7 @@ class HostRewriter(Rewriter):
             self._macro(unit, macro)
         for condition in source.lexed.conditions:
             self._condition(condition)
-        self._refuse_headers()
+        self._refuse_headers(unit)
         self.edits += self._late
         self.is_over("single words")
 
@@ -159,8 +159,8 @@ class HostRewriter(Rewriter):
             if not any(first <= edit[0] and edit[1] <= last for first, last in answered):
                 self.edit(*edit)
 
-    def _refuse_headers(self):
-        """Refuse headers that only a GPU's code can have."""
+    def _refuse_headers(self, unit: Unit):
+        """Refuse headers that only a GPU's code can have. The project may have its own of such a name."""
         source = self.source
         for directive in source.lexed.directives:
             named = re.search('[<"]([^>"\n]+)', self.text[directive.start : directive.end])
@@ -168,7 +168,8 @@ class HostRewriter(Rewriter):
                 continue
             if source.lexed.is_undecided(directive.start):
                 continue  # g++ says that it has none, if it comes there
-            if not os.path.isfile(os.path.join(os.path.dirname(source.path), named[1])):
+            beside = os.path.isfile(os.path.join(os.path.dirname(source.path), named[1]))
+            if not beside and not unit.finds(named[1]):
                 self.refuse(directive.start, NO_HEADER.format(named[1]))
 
     def _kernel(self, unit: Unit, function: Function, kernel: Kernel):

@@ -29,6 +29,8 @@ ELSEWHERE = re.compile(r"_?Py|__\w+san_")
 WRAPPED = ("exit", "_exit", "quick_exit", "abort", "_ZSt9terminatev", "__assert_fail")
 # g++ makes calls of these from a kernel's loops. A fault in them is the kernel's (src/host/host_launch.cpp).
 COPIES = ("memcpy", "memmove", "memset")
+# g++ loads its plugin for -flto into each link, which takes as long as to link.
+GCC = re.compile(r"(.*[/-])?g\+\+(-[\d.]+)?")
 UNDEFINED = re.compile(r"undefined reference to [`']([^']+)'")
 
 
@@ -83,6 +85,8 @@ def main() -> int:
         if info.split()[0] == HOST.name:
             layer, *core = held_back([layer, *core], place, cxx)
             options.append(f"-Wl,--version-script={place}/local")
+        if GCC.fullmatch(cxx[0]) and not any(word.startswith("-flto") for word in [*cxx, *options]):
+            options.append("-fno-use-linker-plugin")
         done = subprocess.run(
             [*cxx, "-shared", "-o", partial, wrapper, "-Wl,--whole-archive", layer, "-Wl,--no-whole-archive", *core,
              *options, *(f"-Wl,--wrap={name}" for name in wrapped), "-Wl,--exclude-libs,ALL",

@@ -31,10 +31,10 @@ __global__ void product(const int8_t* a, const int8_t* b, int* c, int n) {
         i % 2] = sum[tile][i];
 }
 int main() {
-  const int n = 64;
+  const int n = 96;
   int8_t *a = given<int8_t>(n * n), *b = given<int8_t>(n * n, 2);
   int* c;
   cudaMalloc(&c, n * n * sizeof(int));
-  product<<<dim3(4, 2), 64>>>(a, b, c, n);
+  product<<<dim3(6, 3), 64>>>(a, b, c, n);
   shown(c, n * n);
 }

@@ -31,10 +31,10 @@ __global__ void product(const half* a, const half* b, float* c, int n) {
         tile * 8 + lane % 4 * 2 + i % 2] = sum[tile][i];
 }
 int main() {
-  const int n = 64;
+  const int n = 96;
   half *a = given<half>(n * n), *b = given<half>(n * n, 2);
   float* c;
   cudaMalloc(&c, n * n * sizeof(float));
-  product<<<dim3(2, 2), 128>>>(a, b, c, n);
+  product<<<dim3(3, 3), 128>>>(a, b, c, n);
   shown(c, n * n);
 }

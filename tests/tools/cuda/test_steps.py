@@ -141,3 +141,20 @@ def test_memory_that_no_block_shares_is_left_alone():
         "",
     )
     assert not problems and "Step" not in texts[""] and "meet_lanes" not in texts[""]
+
+
+def test_a_pointer_that_a_block_shares_is_not_read_where_it_is_set():
+    texts, problems, _ = rewrite_unit(
+        Unit(
+            "__global__ void k(double* y) {\n  extern __shared__ volatile double s[];\n"
+            "  __shared__ volatile double* p;\n  p = y;\n  if (threadIdx.x == 0) p = y;\n  p = (double*)s;\n"
+            "  p[1] = 2;\n}",
+            "x.cu",
+        ),
+        HostRewriter,
+        "x",
+        "",
+    )
+    lines = texts[""].splitlines()
+    assert not problems and sum("Step" in line for line in lines) == 1
+    assert [line.partition("meet_lanes(")[2][:2] for line in lines if "meet_lanes" in line] == ["s,", "p,"]

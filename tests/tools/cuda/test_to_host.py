@@ -24,6 +24,19 @@ def test_refusal(case, in_cases):
     assert "" not in texts or case == "refuse_header"
 
 
+def test_a_project_has_a_header_of_its_own_in_a_folder_named_cuda(tmp_path):
+    (tmp_path / "src" / "cuda").mkdir(parents=True)
+    (tmp_path / "src" / "cuda" / "utils.h").write_text("#define SIZE 3\n")
+    (tmp_path / "x.cu").write_text("#include <cuda/utils.h>\n__global__ void k(int* x) { x[0] = SIZE; }\n")
+
+    def problems(find):
+        where = str(tmp_path / "x.cu"), HostRewriter, "tool", "", str(tmp_path), find
+        return cuda_rewrite.rewrite(*where)[1]
+
+    assert not problems({"cuda/utils.h": "src/cuda/utils.h"}.get)
+    assert "the host has no <cuda/utils.h>" in problems(None)[0].text
+
+
 def test_what_the_race_finder_watches(tmp_path):
     """Copies in kernels and in macros, but not the host's, nor an object's own functions."""
     texts = (

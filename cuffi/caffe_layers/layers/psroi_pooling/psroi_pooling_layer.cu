@@ -7,39 +7,46 @@
 
 namespace caffe {
 
+// A block of the forward has a few channels of many regions: its threads read few score maps, which stay in the cache.
+const int kPSROIChannels = 4;
+const int kPSROIRegions = 64;
+
 template <typename Dtype>
-__global__ void PSROIPoolingForward(const int n, const Dtype* scores, const int num_images,
-                                    const Dtype* regions, const double spatial_scale, const int channels,
-                                    const int height, const int width, const int group_size, Dtype* top) {
-  CUDA_KERNEL_LOOP(output, n) {
-    const int c = output % channels;
-    const Dtype* region = regions + output / channels * 5;
-    const PSROISpan y(region[2], region[4], spatial_scale, c / group_size % group_size, group_size, height);
-    const PSROISpan x(region[1], region[3], spatial_scale, c % group_size, group_size, width);
-    const int image = PSROIImage(region);
-    Dtype sum = 0;
-    if (image >= 0 && image < num_images) {
-      const Dtype* plane = scores + (image * channels + c) * height * width;
-      for (int h = y.begin; h < y.end; ++h) {
-        for (int w = x.begin; w < x.end; ++w) sum += plane[h * width + w];
-      }
-    } else {
-      sum = NAN;  // a kernel cannot raise an error, and must not read outside
+__global__ void PSROIPoolingForward(const int channel_blocks, const int num_regions, const Dtype* scores,
+                                    const int num_images, const Dtype* regions, const double spatial_scale,
+                                    const int channels, const int height, const int width,
+                                    const int group_size, Dtype* top) {
+  const int c = blockIdx.x % channel_blocks * kPSROIChannels + threadIdx.x % kPSROIChannels;
+  const int r = blockIdx.x / channel_blocks * kPSROIRegions + threadIdx.x / kPSROIChannels;
+  if (c >= channels || r >= num_regions) return;
+  const Dtype* region = regions + r * 5;
+  const PSROISpan y(region[2], region[4], spatial_scale, c / group_size % group_size, group_size, height);
+  const PSROISpan x(region[1], region[3], spatial_scale, c % group_size, group_size, width);
+  const int image = PSROIImage(region);
+  Dtype sum = 0;
+  if (image >= 0 && image < num_images) {
+    const Dtype* plane = scores + (image * channels + c) * height * width;
+    for (int h = y.begin; h < y.end; ++h) {
+      for (int w = x.begin; w < x.end; ++w) sum += plane[h * width + w];
     }
-    const int pixels = (y.end - y.begin) * (x.end - x.begin);
-    top[output] = pixels > 0 ? sum / pixels : Dtype(0);
+  } else {
+    sum = NAN;  // a kernel cannot raise an error, and must not read outside
   }
+  const int pixels = (y.end - y.begin) * (x.end - x.begin);
+  top[r * channels + c] = pixels > 0 ? sum / pixels : Dtype(0);
 }
 
 template <typename Dtype>
 void PSROIPoolingLayer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom,
                                            const vector<Blob<Dtype>*>& top) {
-  const int count = top[0]->count();
-  if (count == 0) return;
+  if (top[0]->count() == 0) return;
+  const int num_regions = bottom[1]->shape(0);
+  const int channel_blocks = (channels_ + kPSROIChannels - 1) / kPSROIChannels;
+  const int blocks = channel_blocks * ((num_regions + kPSROIRegions - 1) / kPSROIRegions);
   // NOLINT_NEXT_LINE(whitespace/operators)
-  PSROIPoolingForward<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS>>>(
-      count, bottom[0]->gpu_data(), bottom[0]->shape(0), bottom[1]->gpu_data(), spatial_scale_, channels_,
-      height_, width_, group_size_, top[0]->mutable_gpu_data());
+  PSROIPoolingForward<Dtype><<<blocks, kPSROIChannels * kPSROIRegions>>>(
+      channel_blocks, num_regions, bottom[0]->gpu_data(), bottom[0]->shape(0), bottom[1]->gpu_data(),
+      spatial_scale_, channels_, height_, width_, group_size_, top[0]->mutable_gpu_data());
   CUDA_POST_KERNEL_CHECK;
 }
 

@@ -51,6 +51,13 @@ def test_a_method_that_a_macro_decides_about_is_an_error_when_it_runs(tmp_path):
     assert len(rewritten(tmp_path, own + kernel)[1]) == 1
 
 
+def test_an_operand_that_a_macro_makes(tmp_path):
+    macros = '#if defined(_WIN64) || defined(__LP64__)\n#define AT "l"\n#else\n#define AT "r"\n#endif\n'
+    kernel = '__global__ void k(int* x) { int y; asm("ld.u32 %0, [%1];" : "=r"(y) : AT(x)); }\n'
+    text, problems = rewritten(tmp_path, macros + kernel)
+    assert not problems and "in<::cuda_ptx::u64>" in text.splitlines()[-1]
+
+
 def test_lines_stay(tmp_path):
     body = 'asm("add.u32 %0,\\n"\n "%0, 1;"\n : "+r"(x[\n0]));'
     text, _ = rewritten(tmp_path, f"__global__ void k(int* x) {{ {body}\nint y; }}\n")
