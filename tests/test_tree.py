@@ -92,6 +92,20 @@ TESTED_IN = {
     "cuffi/old_torch/copies.py": "old_torch/test_cpp_extension.py",
     "cuffi/old_torch/ffi/torch_utils_ffi.py": "old_torch/ffi/test_front.py",
     "cuffi/old_torch/make/build_wrapper.py": "old_torch/make/test_wrapper.py",
+    **{
+        f"cuffi/proving/{room}.py": "proving/test_expressions.py"
+        for room in (
+            "calls",
+            "constants",
+            "declarations",
+            "groups",
+            "places",
+            "questions",
+            "statements",
+            "thread",
+            "values",
+        )
+    },
     "cuffi/runtime/conversion.py": "runtime/test_launcher.py",
     "cuffi/runtime/derivative.py": "runtime/test_operator.py",
     "cuffi/runtime/signature.py": "runtime/test_launcher_numbers.py",

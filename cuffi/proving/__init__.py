@@ -8,6 +8,7 @@
     thread.py       the generic thread: variables, conditions, accesses, barriers
     places.py       where values are; expressions.py, calls.py, statements.py and loops.py run the text
     groups.py       cooperative groups: the block and tiles
+    declarations.py, constants.py   a thread's variables, and what is the same for all threads
     questions.py    races, bounds, barriers
     proof.py        a file's kernels, with what was assumed
 

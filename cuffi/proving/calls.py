@@ -123,7 +123,7 @@ class Calls:
             sent = values[1] if "_sync" in name and len(values) > 1 else values[0] if values else Opaque()
             if not WARP.fullmatch(name):
                 return self.thread.fresh(UNSIGNED if "ballot" in name or "mask" in name else INT, "vote")
-            return self.thread.fresh(sent.type, "sent") if isinstance(sent, Number) else Opaque()
+            return self.thread.fresh(sent.type, "sent") if isinstance(sent, Number) else sent
         if INTEGER.fullmatch(name):
             return self.thread.fresh(INT, "counted")
         if NUMERIC.fullmatch(name):

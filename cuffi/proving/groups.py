@@ -16,7 +16,10 @@ ALIAS = re.compile(r"namespace\s+cg\s*=\s*(::\s*)?cooperative_groups\s*;")
 WORDS = re.compile(
     r"(const\s+)?((cg|cooperative_groups)\s*::\s*)?(thread_block|thread_block_tile\s*<.*>)\s*&?"
 )
-TILE = ("sync", "shfl", "shfl_up", "shfl_down", "shfl_xor", "any", "all", "ballot")
+TILE = re.compile(
+    r"(?:const\s+)?(?:cg|cooperative_groups)\s*::\s*thread_block_tile\s*<\s*\d+\s*>\s*(\w+)\s*="
+)
+OF_TILES = ("sync", "shfl", "shfl_up", "shfl_down", "shfl_xor", "any", "all", "ballot")
 
 
 class Groups:
@@ -53,11 +56,11 @@ class Groups:
             return number(group.size, UNSIGNED) if group.size else self._count()
         if name == "meta_group_rank" and group.size:
             return its.math.binary("/", self._rank(), number(group.size, UNSIGNED))
-        if name in TILE and group.size:
+        if name in OF_TILES and group.size:
             its.calls.has_shuffles = True
             if name.startswith("shfl") and values:
                 sent = values[0]
-                return thread.fresh(sent.type, "sent") if isinstance(sent, Number) else Opaque()
+                return thread.fresh(sent.type, "sent") if isinstance(sent, Number) else sent
             return thread.fresh(UNSIGNED if name == "ballot" else INT, "vote")
         raise NotFollowed(f"{its.of(node)[:40]}: this of a group is not followed", node)
 

@@ -6,18 +6,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import z3
 
 from ..judging.promises import Promise
+from .constants import Constants
 from .expressions import Expressions
 from .queries import Queries
 from .questions import Answers, Counterexample, Questions
-from .reading import ARCH, Code, Snippet, Text
+from .reading import ARCH, Code, Text
 from .statements import Statements
-from .thread import LAUNCH, Frame, Thread
-from .types import BOOL, INT, Integer, NotFollowed, PointerTo, Real, Type, Vector, Void
+from .thread import Frame, Thread
+from .types import Integer, NotFollowed, PointerTo, Real, Vector, Void
 from .values import Array, Lost, Number, Opaque, Place, Pointer, Variable
 
 SECONDS = 20.0  # for a kernel's questions
@@ -108,6 +108,7 @@ class Attempt:
         self.thread = Thread(queries)
         self.its = Expressions(self.thread, text, code, written)
         self.statements = Statements(self.thread, self.its)
+        self.constants = Constants(text, code, self.its)
         self.proof = Proof(code.name, str(code.head), assumed=[NO_OVERFLOW])
 
     def refused(self, error: NotFollowed):
@@ -121,18 +122,20 @@ class Attempt:
         self.code.check()
         if re.search(r"\b(threadIdx|blockDim)\s*\.\s*[yz]", self.text.source.text):
             self.thread.several_axes()
-        self._constants()
+        self.constants.declare()
         self._template()
         for one in self.code.function.parameters:
             self._parameter(one.type, one.name)
         self._promises()
         self._launches()
+        self.constants.remember()
         self.thread.frames.append(Frame())
         self.thread.scopes.append({})
         self.statements.run(self.code.body.root)
         return {one.name for one in self.thread.arrays.values() if one.is_written}
 
     def ask(self):
+        self.constants.check()
         self._axes()
         if self.thread.queries.is_impossible(self.thread.queries.facts):
             raise NotFollowed("no numbers are as it is promised")
@@ -142,46 +145,12 @@ class Attempt:
         self._report(answers)
 
     # ---- what it gets
-    def _value(self, words: str, place: Place):
-        """Of an expression that stands in no function."""
-        snippet: Any = Snippet(words, place)
-        if snippet.expression is None:
-            raise NotFollowed(f"{words} is not followed")
-        outer, self.its.code = self.its.code, snippet
-        try:
-            return self.its.value(snippet.expression)
-        except NotFollowed as error:
-            raise NotFollowed(f"{words}: {error.text}") from None
-        finally:
-            self.its.code = outer
-
-    def _constants(self):
-        for name, (words, value) in self.text.constants.items():
-            try:
-                type = self.its.type(words)
-                made = self._value(value, self.code.head)
-            except NotFollowed:
-                continue
-            if isinstance(type, Integer) and isinstance(made, Number):
-                self.thread.declare(name, Variable(type, self.its.math.into(made, type)))
-            elif isinstance(type, Real):
-                self.thread.declare(name, Variable(type, Opaque(type)))
-
     def _template(self):
         for one in self.code.template:
             if one.type:
-                self._number(self.its.type(one.type), one.name)
+                self.constants.number(self.its.type(one.type), one.name)
             else:
                 self.its.names[one.name] = Real(one.name)
-
-    def _number(self, type: Type, name: str):
-        if not isinstance(type, Integer):
-            raise NotFollowed(f"{name} is not followed")
-        if type == BOOL:
-            made = Number(self.thread.named(name, LAUNCH, INT, 0, 1).term != 0, BOOL)
-        else:
-            made = self.thread.named(name, LAUNCH, type)
-        self.thread.declare(name, Variable(type, made))
 
     def _parameter(self, words: str, name: str):
         try:
@@ -190,7 +159,7 @@ class Attempt:
             self.thread.declare(name, Variable(None, Lost(f"{name}: {error.text}")))
             return
         if isinstance(type, Integer):
-            self._number(type, name)
+            self.constants.number(type, name)
             self.proof.numbers.add(name)
         elif isinstance(type, PointerTo) and isinstance(type.to, Integer | Real | Vector):
             array = self.thread.arrays[name] = Array(name, "global", type.to)
@@ -205,13 +174,13 @@ class Attempt:
         if promise is None:
             return
         for one in promise.requires:
-            made = self._value(one, self.code.head)
+            made = self.constants.value(one, self.code.head)
             if not isinstance(made, Number):
                 raise NotFollowed(f"requires: {one} is not followed")
             self.thread.queries.fact(self.its.math.formula(made))
         self.proof.promise = promise
         for name, words in promise.size.items():
-            made = self._value(words, self.code.head)
+            made = self.constants.value(words, self.code.head)
             if name not in self.thread.arrays or not isinstance(made, Number):
                 raise NotFollowed(f"size: {name} {words} is not followed")
             size = self.thread.arrays[name].size = self.its.math.plain(made)

@@ -22,6 +22,7 @@ from .values import Place
 
 # What NVIDIA's samples and C have for the host: no name of a kernel's.
 HARMLESS = re.compile(r"<(helper_(cuda|timer|functions|string)|stdarg|ctype|sys/time|unistd)\.h>")
+CONSTANT = re.compile(r"\b__constant__\s+([\w\s]+?)\s+(\w+)((?:\s*\[[^\]]+\])*)\s*;")
 MARKER = re.compile(r'# (\d+) "([^"]*)".*')
 ARCH = "__CUDA_ARCH__"
 PROMISE = "cuffi_promise_"
@@ -170,6 +171,12 @@ class Text:
             if names.count(name) == 1 and not isinstance(type := _type_or_none(words, made), Void):
                 made[name] = type
         return made
+
+    @cached_property
+    def constant_memory(self) -> list[tuple[str, str, list[str]]]:
+        """The file's variables in constant memory: types, names, extents."""
+        found = CONSTANT.findall(self.source.text)
+        return [(words, name, re.findall(r"\[([^\]]+)\]", extents)) for words, name, extents in found]
 
     @cached_property
     def constants(self) -> dict[str, tuple[str, str]]:

@@ -15,6 +15,7 @@ __global__ void k(const float* x, float* y, int n) {
 }
 """
 RIGHT = [
+    ("__constant__ float table[4]; __constant__ int count;", "if (i < n && i < count) y[i] = table[i % 4];"),
     ("", "s[t / 8][t % 8] = 1;"),
     ("", "s[t >> 3][t & 7] = 1;"),
     ("", "if (!(i >= n || i < 0)) y[i] = x[n - 1 - i];"),
@@ -35,6 +36,9 @@ RIGHT = [
     ("", "auto j = i; if (j < n) y[j] = fmaxf(x[j], 0.f);"),
 ]
 WRONG = [
+    ("__constant__ float table[4];", "if (i < n) y[i] = table[i % 5];"),
+    ("__constant__ float table[4];", "if (i < n) table[0] = 1;"),
+    ("__constant__ int count;", "if (i < n) count = i;"),
     ("", "s[0][t] = 1;"),  # inside of the array, and outside of its row
     ("", "y[i - i % 2] = 1;"),
     ("", "if (i < n) y['a' - 'a' + 0 * i] = 1;"),
