@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import importlib.util
 import json
 import os
 import signal
@@ -31,6 +30,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from . import proving
 from .command_line import Parser
 from .judging import kept
 from .judging.defined import unfit_pair
@@ -306,18 +306,10 @@ def _usage(given: argparse.Namespace) -> str:
             return f"{given.promises}: {error}"
     if not given.files:
         return "name a .cu or a .py file"
-    if given.prove and (wrong := _unfit_to_prove(given)):
+    if given.prove and (wrong := proving.why_not(given.files, given.jobs)):
         return wrong
     if not given.jobs and len(given.files) > 1 and any(file.endswith(".py") for file in given.files):
         return "a .py file is judged alone"
-    return ""
-
-
-def _unfit_to_prove(given: argparse.Namespace) -> str:
-    if given.jobs or any(file.endswith(".py") for file in given.files):
-        return "--prove reads .cu files, without --jobs"
-    if importlib.util.find_spec("z3") is None:
-        return "--prove asks z3, which is not installed: pip install 'cuffi[prove]', or z3-solver"
     return ""
 
 

@@ -15,3 +15,15 @@
 What is not followed raises NotFollowed, and the kernel is not proved. It needs z3-solver, which is not installed with
 the toolkit: `pip install 'cuffi[prove]'`.
 """
+
+import importlib.util
+from collections.abc import Sequence
+
+
+def why_not(files: Sequence[str], jobs: int | None) -> str:
+    """Why `--prove` is no use for these files, in words; "" if it is."""
+    if jobs or any(file.endswith(".py") for file in files):
+        return "--prove reads .cu files, without --jobs"
+    if importlib.util.find_spec("z3") is None:
+        return "--prove asks z3, which is not installed: pip install 'cuffi[prove]', or z3-solver"
+    return ""

@@ -90,7 +90,7 @@ class Calls:
         its = self.its
         if function.type == "qualified_identifier":
             scope = function.child_by_field_name("scope")
-            if scope is not None and its.of(scope) not in ("std", "cuda", *NAMESPACES):
+            if scope is not None and its.of(scope) not in ("std", *NAMESPACES):
                 raise NotFollowed(f"{its.of(node)[:40]}: this function is not followed", node)
             function = its.field(function, "name")
         if function.type == "template_function":

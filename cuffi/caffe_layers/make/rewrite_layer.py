@@ -34,7 +34,7 @@ class LayerHostRewriter(HostRewriter):
         super().__init__(unit, source)
         rename_atomics(self)
 
-    def _refuse_headers(self):
+    def _refuse_headers(self, unit: Unit):
         """There is a header of each such name (prepare.py)."""
 
 
