@@ -2,7 +2,10 @@
 
 import itertools
 
+import pytest
+
 from cuffi import run
+from tools.cuda.ptx.translate import covered
 
 WORDS = [0, 1, 31, 32, 33, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x80FF7F01, 0xFFFFFFE0]
 OPERATIONS = {
@@ -41,7 +44,13 @@ def expected(name, kind, saturates, second, a, b, c):
 
 def cases():
     names = [*OPERATIONS, "vshl.clamp", "vshl.wrap", "vshr.clamp", "vshr.wrap"]
-    return itertools.product(names, ("u32", "s32"), ("", ".sat"), ("add", "min", "max"))
+    every = itertools.product(names, ("u32", "s32"), ("", ".sat"), ("add", "min", "max"))
+    return [one for one in every if not (one[2] and is_refused(*one))]
+
+
+def is_refused(name, kind, _, second):
+    """With .sat, an H200 computes these by other rules than PTX's text has."""
+    return "." in name or second == "add" or (kind == "u32" and name in ("vadd", "vsub"))
 
 
 def expected_lanes(name, kind, width, saturates, adds, a, b, c):
@@ -70,6 +79,8 @@ def test_what_they_do(tmp_path, capfd):
     for name, kind, width, saturates, adds in itertools.product(
         OPERATIONS, ("u32", "s32"), (8, 16), ("", ".sat"), ("", ".add")
     ):
+        if (saturates and (adds or kind == "u32")) or (adds and (name != "vabsdiff" or kind == "s32")):
+            continue  # refused
         ask(
             f"{name}{32 // width}.{kind}.{kind}.{kind}{saturates}{adds}",
             lambda a, b, c, k=(name, kind, width, saturates, adds): expected_lanes(*k, a, b, c),
@@ -88,3 +99,16 @@ def test_what_they_do(tmp_path, capfd):
     assert run.main([str(tmp_path / "video.cu")]) == 0
     found = [int(line) for line in capfd.readouterr().out.split()]
     assert found == [of(*row) for row in rows for of in wanted]
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "vadd.u32.u32.u32.sat", "vsub.u32.u32.u32.sat.min", "vadd.s32.s32.s32.sat.add", "vadd.u32.s32.u32",
+        "vshl.u32.u32.u32.sat.clamp", "vshr.s32.s32.u32.sat.wrap.max", "vadd4.u32.u32.u32.add",
+        "vsub2.s32.s32.s32.add", "vabsdiff4.s32.s32.s32.add", "vmin4.u32.u32.u32.sat", "vmax2.u32.s32.u32",
+    ],
+)  # fmt: skip
+def test_what_is_refused(instruction):
+    assert covered(f"{instruction} %0, %1, %2, %3;")
+    assert not covered("vabsdiff4.u32.u32.u32.add %0, %1, %2, %3;")

@@ -1,37 +1,48 @@
-"""Video instructions: vadd, vshl ... of one number with a second operation, and vadd4, vabsdiff2 ... of two or four."""
+"""Video instructions: vadd, vshl ... of one number with a second operation, and vadd4, vabsdiff2 ... of two or four.
+
+An H200 limits some results by other rules than PTX's text has (tests/fixtures/ptx/video.cu): these forms are refused.
+"""
 
 from __future__ import annotations
 
 from .text import Operand, PtxError
 from .writer import FAMILIES, NS, Writer, expect, flag, none_left, take
 
-SINGLE = {"vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr"}
+SINGLE = ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr")
 LANES = ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax")
+# The types of the result and of both operands that were compared with an H200.
+ALIKE = ["u32 u32 u32", "s32 s32 s32"]
+OF_SINGLE = [*ALIKE, "s32 u32 s32"]
+OF_SHIFTS = ["u32 u32 u32", "s32 s32 u32"]
 
 
-def _types(words: list[str]) -> list[str]:
-    """Of the result, and of both operands."""
+def _types(words: list[str], known: list[str]) -> list[str]:
     found, words[:] = words[:3], words[3:]
-    if len(found) < 3 or not {*found} <= {"u32", "s32"}:
+    if " ".join(found) not in known:
         raise PtxError("its types")
     return found
 
 
+def _refuse(condition: bool, word: str) -> None:
+    if condition:
+        raise PtxError(f".{word}, which a GPU computes by other rules")
+
+
 def _single(root: str):
     def write(w: Writer, words: list[str], ops: list[Operand]) -> str:
-        to, a, b = _types(words)
-        saturates = flag(take(words, "sat"))
         shifts = root in ("vshl", "vshr")
-        if shifts and b != "u32":
-            raise PtxError("its types")
+        to, a, b = _types(words, OF_SHIFTS if shifts else OF_SINGLE)
+        limits = take(words, "sat")
         how = take(words, "clamp", "wrap") if shifts else ""
         if shifts and not how:
             raise PtxError("without .clamp or .wrap")
         second = take(words, "add", "min", "max")
         none_left(words)
+        is_sum = to == "u32" and root in ("vadd", "vsub")
+        _refuse(bool(limits) and (shifts or is_sum or second == "add"), "sat")
         expect(ops, 4 if second else 3)
         value = f"{NS}video({NS}k{root.capitalize()}, {w.get(ops[1], a)}, {w.get(ops[2], b)}, {flag(how == 'wrap')})"
-        value = f"{NS}video_result<{NS}{to}>({value}, {saturates})"
+        value = f"{NS}video_result<{NS}{to}>({value}, {flag(limits)})"
         if second:
             c = w.get(ops[3], to)
             least = flag(second == "max")
@@ -44,12 +55,15 @@ def _single(root: str):
 
 def _lanes(root: str, count: int):
     def write(w: Writer, words: list[str], ops: list[Operand]) -> str:
-        kinds = _types(words)
-        saturates, adds = flag(take(words, "sat")), flag(take(words, "add"))
+        kinds = _types(words, ALIKE)
+        limits, sums = take(words, "sat"), take(words, "add")
         none_left(words)
+        is_signed = kinds[0] == "s32"
+        _refuse(bool(limits) and (bool(sums) or not is_signed), "sat")
+        _refuse(bool(sums) and (root in ("vadd", "vsub") or (root == "vabsdiff" and is_signed)), "add")
         expect(ops, 4)
         to, a, b = (NS + kind[0] + str(32 // count) for kind in kinds)
-        how = f"{NS}k{root.capitalize()}, {saturates}, {adds}"
+        how = f"{NS}k{root.capitalize()}, {flag(limits)}, {flag(sums)}"
         call = f"{NS}video_lanes<{to}, {a}, {b}>({how}, {w.gets(ops[1:], 'u32')})"
         return w.set(ops[0], call)
 
