@@ -46,10 +46,10 @@ class Command(NamedTuple):
 
 # The exit status of every command. Those that run a program or a script end as that does.
 STATUS = {
-    0: "done, and nothing is wrong",
+    0: "done, and nothing is wrong; `cuffi judge --prove`: it is proved",
     1: "it failed, or what it checked is wrong",
     2: "it cannot begin: wrong arguments, or something is missing, which one line names",
-    3: "no verdict: what it should check or run could not be built",
+    3: "no verdict: what it should check or run could not be built; `cuffi judge --prove`: it is not proved",
     130: "Ctrl-C",
 }
 _AS_SCRIPT = "the script's own"
@@ -116,7 +116,8 @@ COMMANDS = {
         "train a Caffe net by its solver file",
         "solver.prototxt [--weights x.caffemodel] [--resume] [options]",
         "Trains as `caffe train` did, and writes snapshots that Caffe can read. Its options: --weights, --snapshot,\n"
-        "--resume, --device, --amp, --workers, --python-layers, --python-path, --directory.",
+        "--resume, --device, --amp, --workers, --python-layers, --python-path, --directory; --solver and --gpu as\n"
+        "`caffe train` takes them.",
         "cuffi train solver.prototxt --weights vgg.caffemodel",
         "train",
         flags=(
@@ -129,6 +130,8 @@ COMMANDS = {
             "--python-layers",
             "--python-path",
             "--directory",
+            "--solver",
+            "--gpu",
         ),
     ),
     "port": Command(
@@ -218,6 +221,7 @@ COMMANDS = {
             "--seconds",
             "--megabytes",
             "--blocks",
+            "--prove",
         ),
     ),
     "explain": Command(
