@@ -196,6 +196,16 @@ struct Into {
   }
 };
 
+// An argument for a parameter such as int&, which is bound to what there is.
+struct ByReference {};
+template <typename Way>
+struct Into<ByReference, Way> {
+  template <typename From>
+  CAFFE_HOST_THROUGH From&& operator=(From&& x) const {
+    return static_cast<From&&>(x);
+  }
+};
+
 // What a const To& is bound to: a number that must be converted, or what there is.
 template <typename To, typename Way>
 struct Bound {
@@ -233,9 +243,17 @@ struct Takes<Result (*)(Parameters...), n, std::enable_if_t<(n < sizeof...(Param
 };
 template <typename F, size_t n>
 struct Takes<F, n, std::void_t<decltype(&F::operator())>> : Takes<decltype(&F::operator()), n> {};
+template <typename Parameter>
+struct Argument {
+  using type = gpu_plain<Parameter>;
+};
+template <typename T>
+struct Argument<T&> {
+  using type = std::conditional_t<std::is_const<T>::value, gpu_plain<T>, ByReference>;
+};
 // The parameter of a function, a pointer to one, or an object that is called.
 template <typename F, size_t n>
-using gpu_takes = gpu_plain<typename Takes<std::decay_t<F>, n>::type>;
+using gpu_takes = typename Argument<typename Takes<std::decay_t<F>, n>::type>::type;
 
 // Has a class an operator of its own for these two, as a member or beside it?
 #define CAFFE_HOST_HAS_OWN(name, sign)                                                                  \

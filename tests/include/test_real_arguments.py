@@ -210,3 +210,25 @@ def test_all_functions_of_integers_are_compared():
             if re.search(r"(^|, )(?:const )?(unsigned |long |short )*(int|long|short|unsigned) \w+", head[2]):
                 plain.add(head[1])
     assert plain <= {"__reduce_##name##_sync", "__dp4a", "__dp2a_lo", "__dp2a_hi"}
+
+
+def test_an_object_that_is_called_changes_its_argument(cache):
+    """Through `int&` and the like: it takes what there is, and no number that was converted."""
+    text = """
+    struct Predict { __device__ void operator()(const int p, int& c, double n) const { c -= int(p + n) / 2; } };
+    __device__ void twice(float& x, const int& by) { x *= by; }
+    template <typename F> __device__ void call(const F& f, int* x) { f(x[0], x[1], x[2]); }
+    template <typename F> __device__ void with_float(F f, float* x, float by) { f(x[0], by); }
+    __global__ void k(int* x, float* y) {
+      call(Predict(), x);
+      call([](int a, int& b, long c) { b += a * c; }, x);
+      with_float(twice, y, 3.7f);
+      with_float([](float& z, int by) { z += by; }, y, 1e10f);
+      int four[4] = {1, 2, 3, 4};
+      auto all = [](int (&a)[4], const int& n) { for (int& v : a) v *= n; };
+      all(four, 2.9f);
+      x[3] = four[3];
+    }"""
+    x, y = torch.tensor([3, 10, 5, 0], dtype=torch.int32), torch.tensor([2.0])
+    load_inline("called", text, backends="host").k(x, y, grid_x=1, block_x=1)
+    assert x.tolist() == [3, 10 - 4 + 15, 5, 8] and y.item() == 2.0**31
