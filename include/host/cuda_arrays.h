@@ -105,7 +105,8 @@ inline cudaError_t cudaGetChannelDesc(cudaChannelFormatDesc* format, cudaArray_t
 namespace cuda_host {
 // Does a part of an array, in bytes and rows, lie in it?
 inline bool is_in(const cudaArray& array, size_t x, size_t y, size_t width, size_t height) {
-  return x + width <= array.pitch() && y + height <= array.rows() * array.planes();
+  const size_t rows = array.rows() * array.planes();
+  return width <= array.pitch() && x <= array.pitch() - width && height <= rows && y <= rows - height;
 }
 }  // namespace cuda_host
 CAFFE_HOST_CALLED cudaError_t cudaMemcpy2DToArray(cudaArray_t to, size_t x, size_t y, const void* from,
@@ -129,13 +130,15 @@ CAFFE_HOST_CALLED cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t to, size_t x,
 CAFFE_HOST_CALLED cudaError_t cudaMemcpyToArray(cudaArray_t to, size_t x, size_t y, const void* from,
                                                 size_t bytes, cudaMemcpyKind kind) {
   const size_t at = y * to->pitch() + x;
-  if (at + bytes > to->slice()) return cuda_host::refused(cudaErrorInvalidValue);
+  if (y >= to->rows() || x > to->pitch() || bytes > to->slice() - at)
+    return cuda_host::refused(cudaErrorInvalidValue);
   return cudaMemcpy(to->data + at, from, bytes, kind);
 }
 CAFFE_HOST_CALLED cudaError_t cudaMemcpyFromArray(void* to, cudaArray_t from, size_t x, size_t y,
                                                   size_t bytes, cudaMemcpyKind kind) {
   const size_t at = y * from->pitch() + x;
-  if (at + bytes > from->slice()) return cuda_host::refused(cudaErrorInvalidValue);
+  if (y >= from->rows() || x > from->pitch() || bytes > from->slice() - at)
+    return cuda_host::refused(cudaErrorInvalidValue);
   return cudaMemcpy(to, from->data + at, bytes, kind);
 }
 

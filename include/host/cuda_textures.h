@@ -6,6 +6,7 @@
 #include <float.h>
 #include <math.h>
 
+#include <new>
 #include <type_traits>
 
 #include "cuda_arrays.h"
@@ -329,10 +330,13 @@ inline cudaError_t cudaCreateTextureObject(cudaTextureObject_t* object, const cu
       (image.is_linear && (is_filtered || how->normalizedCoords)) || (is_fraction && image.format.x > 16))
     return cuda_host::refused(cudaErrorInvalidValue);
   if (view || how->sRGB || how->maxAnisotropy > 1) return cuda_host::refused(cudaErrorNotSupported);
-  return *object = reinterpret_cast<unsigned long long>(new cuda_host::Image(image)), cudaSuccess;
+  // Kernels read it, so it lies in memory that a GPU reaches, too.
+  void* const memory = cuda_host::make_memory(sizeof image, cuda_host::kManagedMemory);
+  if (!memory) return cudaErrorMemoryAllocation;
+  return *object = reinterpret_cast<unsigned long long>(new (memory) cuda_host::Image(image)), cudaSuccess;
 }
 inline cudaError_t cudaDestroyTextureObject(cudaTextureObject_t object) {
-  return delete reinterpret_cast<cuda_host::Image*>(object), cudaSuccess;
+  return cuda_host::free_memory(reinterpret_cast<void*>(object), false);
 }
 
 // Each fetch of an object has a form that returns a texel, and one that stores it.

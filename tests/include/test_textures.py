@@ -7,6 +7,7 @@ import pytest
 from conftest import ROOT
 
 from cuffi import run
+from cuffi.judge import judge
 from tools.cuda.names import TEXTURES
 
 FIXTURES = ROOT / "tests" / "fixtures" / "textures"
@@ -51,6 +52,16 @@ def test_the_numbers_of_a_gpu(fetched):
 def test_references_beside_objects(capfd):
     assert run.main([str(FIXTURES / "references.cu")]) == 0
     assert capfd.readouterr().out.startswith("0 wrong, 254.9")
+
+
+def test_the_judge(tmp_path):
+    """An object is no memory of the host's own; a race through a texture, and what nobody wrote, are told."""
+    assert judge([FIXTURES / "references.cu"])["verdict"] == "ok"
+    assert judge([FIXTURES / "neighbours.cu"])["verdict"] == "race"
+    text = (FIXTURES / "neighbours.cu").read_text()
+    unset = text.replace("cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice);", "")
+    (tmp_path / "unset.cu").write_text(unset)
+    assert "unset" in {one["kind"] for one in judge([tmp_path / "unset.cu"])["findings"]}
 
 
 def test_what_is_refused():

@@ -90,6 +90,14 @@ BODIES = {
     " [](int n) { return size_t(n) << 10; }, 1024) && b <= 227 && b >= 32)",
     "graphs": "cudaGraph_t g; CHECK(cudaStreamBeginCapture(0, cudaStreamCaptureModeGlobal) == cudaErrorNotSupported)"
     " CHECK(cudaGetLastError() == cudaErrorNotSupported) CHECK(cudaStreamEndCapture(0, &g) == cudaErrorNotSupported)",
+    "arrays": "cudaArray_t a; cudaChannelFormatDesc f = cudaCreateChannelDesc<float>(); char h[64] = {1};"
+    " CHECK(!cudaMallocArray(&a, &f, 4, 3)) const auto kind = cudaMemcpyHostToDevice; const size_t far = -4;"
+    " CHECK(!cudaMemcpy2DToArray(a, 8, 1, h, 16, 8, 2, kind))"
+    " CHECK(cudaMemcpy2DToArray(a, 12, 1, h, 16, 8, 2, kind) == cudaErrorInvalidValue)"
+    " CHECK(cudaMemcpy2DToArray(a, far, 1, h, 16, 8, 2, kind) == cudaErrorInvalidValue)"
+    " CHECK(cudaMemcpy2DFromArray(h, 16, a, 0, far, 8, 4, kind) == cudaErrorInvalidValue)"
+    " CHECK(!cudaMemcpyToArray(a, 8, 1, h, 24, kind) && cudaMemcpyToArray(a, far, 1, h, 24, kind))"
+    " CHECK(cudaMemcpyFromArray(h, a, 0, far, 4, kind) == cudaErrorInvalidValue && !cudaFreeArray(a))",
     "copies": "cudaExtent e = make_cudaExtent(12, 3, 2); cudaPitchedPtr q; CHECK(!cudaMalloc3D(&q, e) && q.pitch >= 12)"
     " CHECK(!cudaMemset3D(q, 5, e)) unsigned char h[2][4][16] = {}; cudaMemcpy3DParms c = {};"
     " c.srcPtr = q; c.srcPos = make_cudaPos(4, 1, 1); c.dstPtr = make_cudaPitchedPtr(h, 16, 16, 4);"

@@ -89,6 +89,16 @@ def _registers(elements: int, bits: int) -> tuple[int, str]:
     return (total // 64, "u64") if bits == 64 else (max(1, total // 32), "u32")
 
 
+def _fragments(w: Writer, parts: list[list[Operand]], counts: list[tuple[int, str]]) -> str:
+    """Declarations of arrays for d, a, b and c, each with as many numbers; a, b and c have their values."""
+    for part, (count, _) in zip(parts, counts, strict=True):
+        expect(part, count)
+    text = ""
+    for letter, part, (count, kind) in list(zip("dabc", parts, counts, strict=True))[1:]:
+        text += f"{NS}{kind} ptx_{letter}[{count}] = {{{w.gets(part, kind)}}}; "
+    return text + f"{NS}{counts[0][1]} ptx_d[{counts[0][0]}]; "
+
+
 def _check(shape: tuple[int, int, int], types: list[str], layouts: list[str], counts_bits: bool):
     """Refuse what PTX does not have."""
     d, a, b, c = types
@@ -129,12 +139,7 @@ def _mma(w: Writer, words: list[str], ops: list[Operand]) -> str:
         for elements, kind in ((m * n, d), (m * k, a), (k * n, b), (m * n, c))
     ]
     parts = [vector_of(operand) for operand in ops]
-    for part, (count, _) in zip(parts, counts, strict=True):
-        expect(part, count)
-    text = ""
-    for letter, part, (count, kind) in list(zip("dabc", parts, counts, strict=True))[1:]:
-        text += f"{NS}{kind} ptx_{letter}[{count}] = {{{w.gets(part, kind)}}}; "
-    text += f"{NS}{counts[0][1]} ptx_d[{counts[0][0]}]; "
+    text = _fragments(w, parts, counts)
     flags = [
         saturate,
         operation == "and",
@@ -226,12 +231,7 @@ def _wmma_mma(w: Writer, words: list[str], ops: list[Operand], shape: tuple[int,
     parts = [vector_of(operand) for operand in ops]
     kinds = [(2, d), (0, a), (1, b), (2, c)]
     counts = [_fragment(use, shape, kind) for use, kind in kinds]
-    for part, (count, _) in zip(parts, counts, strict=True):
-        expect(part, count)
-    text = ""
-    for letter, part, (count, kind) in list(zip("dabc", parts, counts, strict=True))[1:]:
-        text += f"{NS}{kind} ptx_{letter}[{count}] = {{{w.gets(part, kind)}}}; "
-    text += f"{NS}{counts[0][1]} ptx_d[{counts[0][0]}]; "
+    text = _fragments(w, parts, counts)
     names = ", ".join(HOST + ELEMENTS[kind][0] for kind in (a, b, c, d))
     value = f"&{NS}Shape<{', '.join(map(str, shape))}, {names}, {flag(saturate)}>::value"
     held = ", ".join(str(_held(use, shape, kind)) for use, kind in kinds[1:3])
