@@ -11,7 +11,7 @@ libraries:
 .DEFAULT: ;
 
 # Python, or a client of the program that runs make, which has Python's programs already (tools/make/forks.py).
-RUN = $(PYTHON) $(FORKED)
+RUN = $(PYTHON) $(CUFFI_FORK)
 
 comma := ,
 space := $(subst ,, )

@@ -1,10 +1,10 @@
 """Run make, and the Python programs of its recipes in forks of this process.
 
-A recipe says `$(PYTHON) $(FORKED) -m tools.cuda.to_host ...`. For a small file, to start Python and to import the
-program takes several times as long as its work. So make gets FORKED, which turns the command into a small client
+A recipe says `$(PYTHON) $(CUFFI_FORK) -m tools.cuda.to_host ...`. For a small file, to start Python and to import the
+program takes several times as long as its work. So make gets CUFFI_FORK, which turns the command into a small client
 (ask_fork.py). The client sends its words, its folder, its environment and its files 0, 1 and 2. This process imports
-the program, once for all, and forks; the fork calls its main(). Without FORKED, or where nobody answers, Python runs
-the program as it stands in the recipe.
+the program, once for all, and forks; the fork calls its main(). Without CUFFI_FORK, or where nobody answers, Python
+runs the program as it stands in the recipe.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import NoReturn
 from .ask_fork import NOT_HERE
 
 # Of make's environment: the options and words between Python and a program.
-VARIABLE = "FORKED"
+VARIABLE = "CUFFI_FORK"
 # From the toolkit's folder, in which make runs: it stands unquoted in a command.
 CLIENT = "tools/make/ask_fork.py"
 # More than Linux lets a socket of this kind hold at once.
@@ -43,6 +43,8 @@ def possible() -> bool:
 
 def call(command: list[str], environment: Mapping[str, str]) -> int:
     """Run make, which inherits open files. Returns its status."""
+    # What the surroundings have is a word that somebody set, or the socket of another make.
+    environment = {name: value for name, value in environment.items() if name != VARIABLE}
     if not possible():
         return subprocess.call(command, env=environment, close_fds=False)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -17,7 +17,7 @@ RUNS = "import os, sys; from tools.make import forks; sys.exit(forks.call(['sh',
 # The same where no process can be made any more.
 CANNOT = f"import os\n\n\ndef fork():\n    raise BlockingIOError(11, 'no process is left')\n\n\nos.fork = fork\n{RUNS}"
 AS_IT_STANDS = '"$PYTHON" '
-IN_A_FORK = '"$PYTHON" $FORKED '
+IN_A_FORK = '"$PYTHON" $CUFFI_FORK '
 # Programs by what they do. Each ends as Python ends it.
 PROGRAMS = {
     "words": "print(sys.argv[1:], os.getcwd(), os.environ['OWN'], file=sys.stderr)\n    return 0",
@@ -72,7 +72,7 @@ def test_a_fork_ends_as_the_program_does(programs, name):
 
 def test_it_is_a_fork_of_the_program_that_runs_make(programs):
     (programs / "parent.py").write_text("import os\n\n\ndef main():\n    print(os.getppid(), os.getpid())\n")
-    done = run(programs, "sh -c 'echo $PPID' && for i in 1 2; do \"$PYTHON\" $FORKED -m parent; done; : ")
+    done = run(programs, "sh -c 'echo $PPID' && for i in 1 2; do \"$PYTHON\" $CUFFI_FORK -m parent; done; : ")
     first, *forked = done.stdout.decode().splitlines()
     parents, own = zip(*map(str.split, forked), strict=True)
     assert parents[0] == parents[1] != first
@@ -95,7 +95,7 @@ def test_nobody_answers(programs):
 
 def test_no_fork_can_be_made(programs):
     """Who waits for one ends with an error, and the next program runs as it stands; this says why."""
-    twice = '"$PYTHON" $FORKED -m p_words 1; echo $?; "$PYTHON" $FORKED '
+    twice = '"$PYTHON" $CUFFI_FORK -m p_words 1; echo $?; "$PYTHON" $CUFFI_FORK '
     done = run(programs, twice, "p_words 2", runs=CANNOT)
     assert done.stdout == b"1\n"
     assert b"['2']" in done.stderr
@@ -108,7 +108,9 @@ def test_a_fork_ends_with_its_make(programs):
         "import os, time\n\n\ndef main():\n    open('pid', 'w').write(str(os.getpid()))\n    time.sleep(60)\n"
     )
     start = time.monotonic()
-    wait = '{ "$PYTHON" $FORKED -m sleeps & }; while ! [ -s pid ]; do sleep 0.05; done; kill -9 $!; exit 4; '
+    wait = (
+        '{ "$PYTHON" $CUFFI_FORK -m sleeps & }; while ! [ -s pid ]; do sleep 0.05; done; kill -9 $!; exit 4; '
+    )
     assert run(programs, wait).returncode == 4
     assert time.monotonic() - start < 30
     with pytest.raises(ProcessLookupError):
@@ -130,3 +132,15 @@ def test_only_a_process_of_one_thread_forks(monkeypatch):
         assert not forks.possible()  # somebody waits for the children of this process
     finally:
         signal.signal(signal.SIGCHLD, before or signal.SIG_DFL)
+
+
+@pytest.mark.parametrize("forks_are_possible", [True, False])
+def test_the_word_of_somebody_else(programs, forks_are_possible):
+    """CUFFI_FORK in the surroundings is no part of a recipe's command."""
+    hides = (
+        ""
+        if forks_are_possible
+        else "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start(); "
+    )
+    done = run(programs, IN_A_FORK, "p_words 1", hides + RUNS, CUFFI_FORK="-c wrong")
+    assert done.returncode == 0 and b"wrong" not in done.stderr
